@@ -1,0 +1,74 @@
+"""Regularised linear models by decoupled asynchronous proximal stochastic gradient descent.
+
+>>> import dapsgd as ds
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.standard_normal((100, 20))
+>>> y = X @ np.repeat([0.0, 3.0], 10)
+>>> problem = ds.Problem(X, y, loss=ds.Squared(), regularizer=ds.FusedLasso(0.5))
+>>> ds.solve(problem, tol=1e-8).x.round(2)[[0, 9, 10, 19]]
+array([0.02, 0.02, 2.98, 2.98])
+"""
+
+from ._monitor import Checkup
+from ._terms import prox
+from .algorithms import ALGORITHMS
+from .errors import DapsgdError, DivergenceError
+from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
+from .problem import Problem
+from .regularizers import (
+    L1,
+    REGULARIZERS,
+    Box,
+    ElasticNet,
+    FusedLasso,
+    GroupLasso,
+    NuclearNorm,
+    Slope,
+    SparseGroupLasso,
+    Zero,
+)
+from .result import Result, Schedule, Trace
+from .runtimes import Replay, Serial, Threads
+from .solve import solve
+from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALGORITHMS",
+    "L1",
+    "LOSSES",
+    "REGULARIZERS",
+    "Box",
+    "Checkup",
+    "Constant",
+    "DapsgdError",
+    "DelayAdaptive",
+    "DivergenceError",
+    "ElasticNet",
+    "FusedLasso",
+    "GroupLasso",
+    "Huber",
+    "InverseTime",
+    "Logistic",
+    "Multinomial",
+    "NuclearNorm",
+    "Poisson",
+    "Problem",
+    "Replay",
+    "Result",
+    "Schedule",
+    "Serial",
+    "Slope",
+    "SparseGroupLasso",
+    "Squared",
+    "SquaredHinge",
+    "Theorem1",
+    "Theorem2",
+    "Threads",
+    "Trace",
+    "Zero",
+    "prox",
+    "solve",
+]

@@ -1,0 +1,166 @@
+"""Checks of what a user hands in: each returns the value in normal form or says what is wrong with it.
+
+Every message names the argument, what was given and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "finite_array",
+    "flag",
+    "fraction",
+    "known_name",
+    "non_negative",
+    "non_negative_integer",
+    "number",
+    "positive",
+    "positive_integer",
+    "validated",
+]
+
+Term = TypeVar("Term", bound=type)
+
+
+def number(name: str, value: Any) -> float:
+    """Return ``value`` as a float if it is a real number, infinite or not."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number; got {_show(value)}")
+    if math.isnan(value):
+        raise ValueError(f"{name} must be a number; got nan")
+    return float(value)
+
+
+def non_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float >= 0."""
+    result = number(name, value)
+    if not 0.0 <= result < math.inf:
+        raise ValueError(f"{name} must be finite and >= 0; got {value!r}")
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float > 0."""
+    result = number(name, value)
+    if not 0.0 < result < math.inf:
+        raise ValueError(f"{name} must be finite and > 0; got {value!r}")
+    return result
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return ``value`` as a float in [0, 1]."""
+    result = number(name, value)
+    if not 0.0 <= result <= 1.0:
+        raise ValueError(f"{name} must be between 0 and 1; got {value!r}")
+    return result
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an integer; got {_show(value)}")
+    return int(value)
+
+
+def positive_integer(name: str, value: Any) -> int:
+    """Return ``value`` as an int >= 1."""
+    result = _integer(name, value)
+    if result < 1:
+        raise ValueError(f"{name} must be at least 1; got {value!r}")
+    return result
+
+
+def non_negative_integer(name: str, value: Any) -> int:
+    """Return ``value`` as an int >= 0."""
+    result = _integer(name, value)
+    if result < 0:
+        raise ValueError(f"{name} must be at least 0; got {value!r}")
+    return result
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False; got {_show(value)}")
+    return bool(value)
+
+
+def known_name(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``allowed``; otherwise suggest the nearest one."""
+    choices = sorted(allowed)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_show(value)}")
+    if value in choices:
+        return value
+    near = difflib.get_close_matches(value.lower().replace("_", "-"), choices, n=1, cutoff=0.4) or (
+        difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.4)
+    )
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}{hint}")
+
+
+def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Return ``value`` as a real floating-point array without NaN or infinity; never a view to write to."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries first")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:  # ragged nested lists
+        raise ValueError(f"{name} must be a rectangular array of numbers ({error})") from None
+    if array.dtype.kind in "biu":
+        array = array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}")
+    if dtype is None:
+        dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    array = array.astype(dtype, copy=False)
+    if not all_finite(array):
+        raise ValueError(f"{name} must not contain NaN or infinity")
+    return array
+
+
+def all_finite(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether every entry is finite, in blocks so that a memory map is not loaded whole."""
+    if array.ndim == 0:
+        return bool(np.isfinite(array))
+    # The sum of finite numbers may overflow, so it can only prove finiteness, not disprove it.
+    rows = max(1, (1 << 22) // max(1, array[:1].size))
+    for start in range(0, len(array), rows):
+        block = array[start : start + rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(block.sum(dtype=np.float64)) and not np.isfinite(block).all():
+                return False
+    return True
+
+
+def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:
+    """Decorate a NamedTuple class so that constructing it checks and normalises the named fields."""
+
+    def decorate(kind: Term) -> Term:
+        plain_new = kind.__new__
+
+        def checked_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            made = plain_new(cls, *args, **kwargs)
+            fields = {
+                field: checks[field](f"{kind.__name__}: {field}", value) if field in checks else value
+                for field, value in made._asdict().items()
+            }
+            return plain_new(cls, **fields)
+
+        kind.__new__ = checked_new  # type: ignore[method-assign]
+        return kind
+
+    return decorate
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(value).__name__})"

@@ -1,0 +1,281 @@
+"""The only numba magic: plain Python functions and NamedTuple methods become compiled code.
+
+Everything that runs in a hot loop is an ordinary Python function marked with :func:`kernel`, or an ordinary method of a
+``typing.NamedTuple`` (a loss, a regulariser, the rows...). Nothing is compiled, and numba is not even imported, until
+:func:`compiled` is asked for a function together with the arguments that it will get.
+
+How it works:
+
+- A marked function is made known to numba by ``overload``, a method by ``overload_method`` on numba's type of all named
+  tuples. Both just hand numba the plain Python body, so that compiled code can call them and LLVM inlines them.
+- Compiled code is kept on disk, one file a specialisation, in a folder named after a hash of this package's sources:
+  numba by itself does not notice an edit in another file than the kernel's. A file's name is a hash of the signature, so
+  processes that compile at the same time cannot mix up each other's files, as they can in numba's numbered index.
+- Terms that a user wrote live outside the package; their specialisations are compiled in memory and never stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["by_class", "cache_folder", "compiled", "extern", "kernel", "method_names"]
+
+_PACKAGE = __package__ or "dapsgd"
+_lock = threading.RLock()  # guards the three lists below and every call into numba's registries
+_kernels: list[tuple[Callable[..., Any], dict[str, Any]]] = []
+_externs: list[tuple[Callable[..., Any], str, str, tuple[str, ...]]] = []
+_choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], int]] = []
+
+# Methods that compiled code may call on a term, with the number of arguments after self.
+_METHODS = {
+    "value": 2,  # of a loss; a regulariser's value is only called from Python
+    "derivative": 2,
+    "gradient": 3,
+    "prox": 3,
+    "dot": 3,
+    "add": 3,
+    "combine": 6,
+    "estimate": 7,
+    "send": 6,
+    "amount": 3,
+    "apply": 7,
+}
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Mark a plain function as one that compiled code may call; the function itself stays as it is."""
+    if function is None:
+        return functools.partial(kernel, **options)
+    with _lock:
+        _kernels.append((function, options))
+    return function
+
+
+def extern(symbol: str, returns: str, *takes: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a function a compiled form that calls the C function ``symbol`` of the running interpreter."""
+
+    def mark(function: Callable[..., Any]) -> Callable[..., Any]:
+        with _lock:
+            _externs.append((function, symbol, returns, takes))
+        return function
+
+    return mark
+
+
+def by_class(arity: int) -> Callable[[Callable[[type], Callable[..., Any]]], Callable[..., Any]]:
+    """Turn ``choose(class of the first argument) -> function`` into that function, in Python and in compiled code."""
+
+    def mark(choose: Callable[[type], Callable[..., Any]]) -> Callable[..., Any]:
+        @functools.wraps(choose)
+        def chosen(term: Any, *others: Any) -> Any:
+            return choose(type(term))(term, *others)
+
+        with _lock:
+            _choices.append((chosen, choose, arity))
+        return chosen
+
+    return mark
+
+
+def method_names() -> frozenset[str]:
+    """Return the names that mean a method in compiled code, so that no field may have them."""
+    return frozenset(_METHODS)
+
+
+def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """Return ``function`` compiled for the types of ``arguments``, from disk if it was compiled before."""
+    with _lock:
+        numba = _register()
+        dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
+        dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
+        return dispatcher  # type: ignore[no-any-return]
+
+
+def _is_foreign(argument: Any) -> bool:
+    if not isinstance(argument, tuple):
+        return False
+    kind = type(argument)
+    if kind is not tuple and kind.__module__.partition(".")[0] != _PACKAGE:
+        return True
+    return any(_is_foreign(part) for part in argument)
+
+
+@functools.cache
+def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
+    import numba
+
+    dispatcher = numba.njit(function, nogil=True, error_model="numpy")
+    if not foreign and (folder := cache_folder()) is not None:
+        dispatcher._cache = _make_cache(function, folder)
+    return dispatcher
+
+
+def _register() -> Any:
+    """Hand every marked function and every term method to numba, once."""
+    import numba
+    from numba.core import types
+    from numba.extending import overload
+
+    _register_methods()
+    while _kernels:
+        function, options = _kernels.pop()
+        overload(function, jit_options=options, strict=False)(_returning(function))
+    while _externs:
+        function, symbol, returns, takes = _externs.pop()
+        signature = getattr(types, returns)(*(getattr(types, name) for name in takes))
+        overload(function, strict=False)(_calling(types.ExternalFunction(symbol, signature), len(takes)))
+    while _choices:
+        function, choose, arity = _choices.pop()
+        overload(function, strict=False)(_of_arity(arity, lambda kind, choose=choose: choose(kind.instance_class)))
+    return numba
+
+
+@functools.cache
+def _register_methods() -> None:
+    from numba.core import types
+    from numba.extending import overload_method
+
+    for name, arity in _METHODS.items():
+        pick = functools.partial(_plain_method, name)
+        overload_method(types.BaseNamedTuple, name, strict=False)(_of_arity(arity + 1, pick))
+
+
+def _plain_method(name: str, kind: Any) -> Any:
+    return getattr(kind.instance_class, name, None)
+
+
+def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
+    def choose(*_: Any) -> Callable[..., Any]:
+        return function
+
+    return choose
+
+
+def _calling(external: Any, count: int) -> Callable[..., Any]:
+    if count == 1:
+
+        def one(a: Any) -> Any:
+            return external(a)
+
+        return lambda a: one
+
+    def two(a: Any, b: Any) -> Any:
+        return external(a, b)
+
+    return lambda a, b: two
+
+
+def _of_arity(arity: int, pick: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Make the function ``(first, a1, ...) -> pick(first)``; numba counts its parameters."""
+    scope: dict[str, Any] = {"pick": pick}
+    names = "".join(f", a{k}" for k in range(1, arity))
+    exec(f"def overloaded(first{names}):\n    return pick(first)", scope)
+    return scope["overloaded"]  # type: ignore[no-any-return]
+
+
+def _make_cache(function: Callable[..., Any], folder: Path) -> Any:
+    """Build a numba cache that stores one file a specialisation, named after a hash of its signature."""
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+    class Locator(_CacheLocator):  # type: ignore[misc]
+        _py_file = inspect.getfile(function)
+
+        def get_cache_path(self) -> str:
+            return str(folder)
+
+        def get_source_stamp(self) -> str:
+            return folder.name
+
+        def get_disambiguator(self) -> str:
+            return ""
+
+    class Impl(CompileResultCacheImpl):  # type: ignore[misc]
+        def __init__(self, py_func: Callable[..., Any]) -> None:
+            self._lineno = py_func.__code__.co_firstlineno
+            self._locator = Locator()
+            self._filename_base = f"{py_func.__module__}.{py_func.__qualname__}"
+
+    class KernelCache(FunctionCache):  # type: ignore[misc]
+        _impl_class = Impl
+
+        def __init__(self, py_func: Callable[..., Any]) -> None:
+            super().__init__(py_func)
+            self._cache_file = _FilePerSpecialisation(folder, self._impl.filename_base)
+
+    return KernelCache(function)
+
+
+class _FilePerSpecialisation:
+    """What numba calls an index file, without an index."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self._folder, self._stem = folder, stem
+
+    def _path(self, key: Any) -> Path:
+        return self._folder / f"{self._stem}-{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
+
+    def load(self, key: Any) -> Any:
+        from numba.core.serialize import pickle
+
+        try:
+            return pickle.loads(self._path(key).read_bytes())
+        except Exception:  # absent, damaged or written by another version of a dependency: compile again
+            return None
+
+    def save(self, key: Any, data: Any) -> None:
+        from numba.core.serialize import dumps
+
+        path = self._path(key)
+        handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=path.stem)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(dumps(data))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
+    def flush(self) -> None:
+        for path in self._folder.glob(f"{self._stem}-*.nbc"):
+            path.unlink(missing_ok=True)
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Return the folder of compiled code for these very sources; None if no folder can be written."""
+    import llvmlite
+    import numba
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    for part in (sys.version, numba.__version__, llvmlite.__version__):
+        digest.update(part.encode())
+    base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(_user_cache(), "dapsgd")
+    folder = Path(base) / f"dapsgd-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return None
+
+
+def _user_cache() -> str:
+    if sys.platform == "win32":
+        return os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+    if sys.platform == "darwin":
+        return os.path.expanduser("~/Library/Caches")
+    return os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

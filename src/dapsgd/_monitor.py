@@ -1,0 +1,135 @@
+"""The monitor of a run: evaluates recorded points off the clock, and decides whether to go on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import DivergenceError
+from .result import Trace
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["Checkup", "RunMonitor"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOWN_UP = 1e4  # an objective this many times that of the starting point, or of zero, is on its way to infinity
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What a callback gets at every recorded point of a run.
+
+    Attributes
+    ----------
+    iteration : int
+    passes, seconds, objective, residual, distance : float
+        As in :class:`Trace`.
+    x : array
+        A copy of the raw iterate, or of the average with ``average=True``.
+    """
+
+    iteration: int
+    passes: float
+    seconds: float
+    objective: float
+    residual: float
+    distance: float
+    x: Array
+
+
+class RunMonitor:
+    """Collects the trace, shows progress, calls callbacks, and stops a run that has arrived or blown up."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        x0: Array,
+        x_star: Array | None,
+        tol: float,
+        passes_per_iteration: float,
+        suggested_step: Callable[[], float],
+        max_iter: int,
+        callbacks: Sequence[Callable[[Checkup], Any]],
+        progress: bool,
+    ) -> None:
+        self._problem = problem
+        self._x0, self._x_star = x0, x_star
+        self._passes_per_iteration = passes_per_iteration
+        self._suggested_step = suggested_step
+        self._max_iter = max_iter
+        self._callbacks = callbacks
+        self._show = progress
+        self._bar: Any = None
+        self._points: list[tuple[float, ...]] = []
+        zero = np.zeros_like(x0)
+        at_zero = problem.packed_gradient(zero)
+        # Where zero is optimal its residual is 0 and says nothing about the scale; its gradient does.
+        self.scale = problem.packed_residual(zero, at_zero) or float(np.linalg.norm(at_zero.ravel())) or 1.0
+        self.target = tol * self.scale
+        self._ceiling = _BLOWN_UP * max(problem.packed_objective(zero), _finite(problem.packed_objective(x0)), 0.0)
+        self.stopped_by: str | None = None
+
+    def start(self) -> None:
+        """Record the starting point and show the progress bar."""
+        if self._show:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+        self.observe(0, 0.0, self._x0)
+
+    def close(self) -> None:
+        """Leave the progress bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def progress(self, iteration: int) -> None:
+        """Move the progress bar."""
+        if self._bar is not None:
+            self._bar.update(iteration - self._bar.n)
+
+    def observe(self, iteration: int, seconds: float, x: Array) -> bool:
+        """Evaluate a point; return True to end the run."""
+        if self._points and self._points[-1][1] == iteration:
+            return self.stopped_by is not None
+        problem = self._problem
+        with np.errstate(over="ignore", invalid="ignore"):
+            predictions = problem.predict(x)
+            objective = problem.smooth_value(x, predictions)
+        if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
+            self.diverged(iteration)
+        objective += problem.penalty(x)
+        residual = problem.packed_residual(x, problem.packed_gradient(x, predictions))
+        distance = math.nan
+        if self._x_star is not None:
+            distance = float(np.linalg.norm((x[: problem.p] - self._x_star).astype(np.float64).ravel()))
+        passes = iteration * self._passes_per_iteration
+        self._points.append((seconds, iteration, passes, objective, residual, distance))
+        self.progress(iteration)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"objective {objective:.6g}, residual {residual:.2g}", refresh=False)
+        if residual <= self.target and self.target > 0.0:
+            self.stopped_by = self.stopped_by or "the residual is below the tolerance"
+        for callback in self._callbacks:
+            if callback(Checkup(iteration, passes, seconds, objective, residual, distance, x[: problem.p].copy())):
+                self.stopped_by = self.stopped_by or "a callback asked to stop"
+        return self.stopped_by is not None
+
+    def diverged(self, iteration: int) -> None:
+        """Raise :class:`DivergenceError`."""
+        raise DivergenceError(iteration, self._suggested_step())
+
+    def trace(self) -> Trace:
+        """Return the points recorded so far."""
+        return Trace.from_points(self._points)
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else 0.0

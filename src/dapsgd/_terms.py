@@ -1,0 +1,103 @@
+"""Losses and regularisers as a user hands them in: checked, and bound to the parameter's shape."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from ._jit import compiled, method_names
+
+__all__ = ["bind", "check_loss", "check_regularizer", "prox"]
+
+Array = np.ndarray[Any, Any]
+
+
+def check_loss(loss: Any) -> Any:
+    """Return ``loss`` if compiled code can use it as one."""
+    methods = {"value": 2, "gradient": 3} if getattr(type(loss), "joint", False) else {"value": 2, "derivative": 2}
+    return _check_term("loss", loss, methods, "dapsgd.Squared()")
+
+
+def check_regularizer(regularizer: Any) -> Any:
+    """Return ``regularizer`` if compiled code can use it as one, or bind it to a form that can."""
+    if hasattr(type(regularizer), "bind"):
+        return regularizer
+    return _check_term("regularizer", regularizer, {"value": 1, "prox": 3}, "dapsgd.L1(0.1)")
+
+
+def bind(regularizer: Any, shape: tuple[int, ...]) -> Any:
+    """Return the form of a regulariser that is compiled, for a parameter of this shape."""
+    regularizer = check_regularizer(regularizer)
+    return regularizer.bind(shape) if hasattr(type(regularizer), "bind") else regularizer
+
+
+def prox(regularizer: Any, v: Any, step: float) -> Array:
+    """Return the proximal point of ``v``: the minimiser over u of ``||u - v||^2 / (2 step) + h(u)``.
+
+    Parameters
+    ----------
+    regularizer : regulariser
+        A built-in or your own.
+    v : array, shape (p,) or (p, q)
+        Left unchanged.
+    step : float
+        The step-size, >= 0.
+
+    Returns
+    -------
+    array
+        A new array like ``v``.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> ds.prox(ds.L1(1.0), [3.0, -0.5], step=2.0)
+    array([1., 0.])
+    """
+    from ._checks import finite_array, non_negative
+
+    point = np.ascontiguousarray(finite_array("v", v))
+    if point.ndim not in (1, 2):
+        raise ValueError(f"v must have one or two dimensions; got shape {point.shape}")
+    step = non_negative("step", step)
+    bound = bind(regularizer, point.shape)
+    out = np.empty_like(point)
+    if point.size:
+        run_prox(bound, point, step, out)
+    return out
+
+
+def run_prox(bound: Any, v: Array, step: float, out: Array) -> None:
+    """Run a bound regulariser's compiled prox."""
+    function = type(bound).prox
+    compiled(function, bound, v, step, out)(bound, v, step, out)
+
+
+def run_value(bound: Any, w: Array) -> float:
+    """Run a bound regulariser's compiled value."""
+    function = type(bound).value
+    return float(compiled(function, bound, w)(bound, w))
+
+
+def _check_term(argument: str, term: Any, methods: dict[str, int], example: str) -> Any:
+    kind = type(term)
+    if isinstance(term, type):
+        raise TypeError(f"{argument} must be an object such as {example}, not the class {term.__name__} itself")
+    if not (isinstance(term, tuple) and hasattr(kind, "_fields")):
+        raise TypeError(
+            f"{argument} must be an object such as {example}, or a typing.NamedTuple of your own; got {kind.__name__}"
+        )
+    if not kind._fields:
+        raise TypeError(f"{argument}: {kind.__name__} must have at least one field to be compiled, even if it is unused")
+    clash = set(kind._fields) & method_names()
+    if clash:
+        raise TypeError(f"{argument}: {kind.__name__} must not call a field {sorted(clash)[0]!r}; methods are called so")
+    for name, arity in methods.items():
+        method = getattr(kind, name, None)
+        if method is None:
+            raise TypeError(f"{argument}: {kind.__name__} has no method {name!r}")
+        if len(inspect.signature(method).parameters) != arity + 1:
+            raise TypeError(f"{argument}: {kind.__name__}.{name} must take self and {arity} argument(s)")
+    return term

@@ -1,0 +1,27 @@
+"""Algorithms: a name for one combination of a gradient estimate and an update. This table is the whole story."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .gradients import MiniBatch
+from .updates import Coupled, Decoupled
+
+__all__ = ["ALGORITHMS", "Algorithm"]
+
+
+class Algorithm(NamedTuple):
+    """One line of the table."""
+
+    estimator: Any  # how grad f is estimated; None: computed in full
+    update: Any  # who runs the prox
+    serial: bool  # for one worker only
+    summary: str
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    "p-sgd": Algorithm(MiniBatch, Coupled, True, "proximal SGD, Equation (2)"),
+    "tap-sgd": Algorithm(MiniBatch, Coupled, False, "asynchronous, the master runs the prox, Equation (3)"),
+    "dap-sgd": Algorithm(MiniBatch, Decoupled, False, "asynchronous, the workers run the prox, Equation (8)"),
+    "fista": Algorithm(None, None, True, "accelerated full gradients with restart: the reference for x*"),
+}

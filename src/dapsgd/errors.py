@@ -1,0 +1,31 @@
+"""The errors of this package that are not a plain ``ValueError`` or ``TypeError``."""
+
+__all__ = ["DapsgdError", "DivergenceError"]
+
+
+class DapsgdError(Exception):
+    """The family of errors that only this package raises."""
+
+
+class DivergenceError(DapsgdError, ArithmeticError):
+    """A run whose iterates grew without bound; the step was too long.
+
+    Attributes
+    ----------
+    iteration : int
+        The master iteration at which it was noticed.
+    suggested_step : float
+        A constant step-size that is safe for this problem, batch size and delay.
+    """
+
+    def __init__(self, iteration: int, suggested_step: float) -> None:
+        self.iteration = iteration
+        self.suggested_step = suggested_step
+        super().__init__(
+            f"the run diverged: noticed at iteration {iteration}. The step is too long for this problem; "
+            f"try step=dapsgd.Constant({suggested_step:.3g}) or shorter, or step=None for an automatic one"
+        )
+
+    def __reduce__(self) -> tuple[type["DivergenceError"], tuple[int, float]]:
+        """Pickle by the two numbers, not by the sentence."""
+        return DivergenceError, (self.iteration, self.suggested_step)

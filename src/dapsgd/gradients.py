@@ -1,0 +1,88 @@
+"""Gradient estimates: how grad f is found from a few rows.
+
+An estimator is a NamedTuple with one method, ``estimate(parts, x, batch, keep, scale, buffers, out)``, which writes
+``keep * x + scale * g(x)`` to ``out``, g the estimate. (A worker of TAP-SGD wants g itself; one of DAP-SGD wants
+``x - eta*g``. Asking for a combination saves a pass over the parameter.) It returns whether g is finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._jit import by_class, kernel
+
+__all__ = ["MiniBatch", "loss_gradient", "loss_value", "row_gradient"]
+
+Array = np.ndarray[Any, Any]
+
+
+class MiniBatch(NamedTuple):
+    """The mean gradient of a few rows: an unbiased estimate, whose variance the step-size must tame.
+
+    The paper's Equations (2), (3) and (8) with a mini-batch in place of the single sample; l2 is inside f.
+    """
+
+    l2: float
+
+    def estimate(self, parts: Any, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
+        """Write ``keep * x + scale * (mean over the batch of grad f_i(x))`` to ``out``."""
+        slopes = buffers.slopes
+        finite = True
+        for b in range(batch.size):
+            i = batch[b]
+            if not row_gradient(parts, i, x, buffers.predictions, slopes):
+                finite = False
+            weight = x.dtype.type(scale * parts.weights[i] / batch.size)
+            for k in range(slopes.size):
+                slopes[k] *= weight
+            if b == 0:
+                parts.rows.combine(i, keep + 2.0 * self.l2 * scale, keep, x, slopes, out)
+            else:
+                parts.rows.add(i, slopes, out)
+        return finite
+
+
+@kernel
+def row_gradient(parts: Any, i: int, x: Array, predictions: Array, slopes: Array) -> bool:
+    """Write the gradient of row i's loss in its predictions to ``slopes``; return whether it is finite."""
+    parts.rows.dot(i, x, predictions)
+    loss_gradient(parts.loss, predictions, parts.targets[i], slopes)
+    for k in range(slopes.size):
+        if not np.isfinite(slopes[k]):
+            return False
+    return True
+
+
+@by_class(arity=4)
+def loss_gradient(loss: type) -> Callable[..., None]:
+    """Write the gradient of a row's loss in its predictions to ``out``."""
+    return _joint_gradient if getattr(loss, "joint", False) else _separate_derivatives
+
+
+def _joint_gradient(loss: Any, predictions: Array, targets: Array, out: Array) -> None:
+    loss.gradient(predictions, targets, out)
+
+
+def _separate_derivatives(loss: Any, predictions: Array, targets: Array, out: Array) -> None:
+    for k in range(out.size):
+        out[k] = loss.derivative(predictions[k], targets[k])
+
+
+@by_class(arity=3)
+def loss_value(loss: type) -> Callable[..., float]:
+    """Return a row's loss."""
+    return _joint_value if getattr(loss, "joint", False) else _sum_of_values
+
+
+def _joint_value(loss: Any, predictions: Array, targets: Array) -> float:
+    return loss.value(predictions, targets)  # type: ignore[no-any-return]
+
+
+def _sum_of_values(loss: Any, predictions: Array, targets: Array) -> float:
+    total = 0.0
+    for k in range(predictions.size):
+        total += loss.value(predictions[k], targets[k])
+    return total

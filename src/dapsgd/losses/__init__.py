@@ -1,0 +1,30 @@
+"""Losses: one a file; this is the registry.
+
+A loss is a ``typing.NamedTuple`` with plain methods ``value(self, pred, y)`` and ``derivative(self, pred, y)`` of two
+numbers, the prediction and the target. With several targets the loss of a row is the sum over its targets.
+
+Optional, for what only Python calls:
+
+- ``curvature``: a property, the largest second derivative in ``pred``; without it step-sizes are found by backtracking;
+- ``check_targets(self, y)``: raises ``ValueError`` for targets the loss is not made for, and returns them as numbers;
+- ``joint = True``: the loss ties a row's predictions together. It then has ``value(self, pred, y)`` of two vectors and
+  ``gradient(self, pred, y, out)`` in place of ``derivative``.
+"""
+
+from .huber import Huber
+from .logistic import Logistic
+from .multinomial import Multinomial
+from .poisson import Poisson
+from .squared import Squared
+from .squared_hinge import SquaredHinge
+
+__all__ = ["LOSSES", "Huber", "Logistic", "Multinomial", "Poisson", "Squared", "SquaredHinge"]
+
+LOSSES: dict[str, type] = {
+    "squared": Squared,
+    "logistic": Logistic,
+    "multinomial": Multinomial,
+    "huber": Huber,
+    "squared_hinge": SquaredHinge,
+    "poisson": Poisson,
+}

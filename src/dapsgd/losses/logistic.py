@@ -1,0 +1,52 @@
+"""The logistic loss."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks import positive, validated
+from ._labels import check_signs
+
+
+@validated(scale=positive)
+class Logistic(NamedTuple):
+    r"""The logistic loss, :math:`s\,\log(1 + e^{-y p})`, for labels y in {-1, +1}.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        The factor s.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> round(ds.Logistic().value(0.0, 1.0), 6)
+    0.693147
+    """
+
+    scale: float = 1.0
+
+    def value(self, pred: float, y: float) -> float:
+        """Return the loss of one prediction."""
+        margin = y * pred
+        if margin > 0.0:
+            return self.scale * math.log1p(math.exp(-margin))
+        return self.scale * (math.log1p(math.exp(margin)) - margin)
+
+    def derivative(self, pred: float, y: float) -> float:
+        """Return the derivative in ``pred``."""
+        margin = y * pred
+        if margin > 0.0:
+            shrunk = math.exp(-margin)
+            return -self.scale * y * shrunk / (1.0 + shrunk)
+        return -self.scale * y / (1.0 + math.exp(margin))
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative."""
+        return 0.25 * self.scale
+
+    def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Allow -1 and +1 only."""
+        return check_signs("Logistic", y)

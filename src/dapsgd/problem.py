@@ -1,0 +1,246 @@
+"""The problem: what is minimised."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from . import rows as _rows
+from ._checks import finite_array, flag, non_negative
+from ._jit import compiled, kernel
+from ._terms import bind, check_loss, run_prox, run_value
+from .gradients import loss_gradient, loss_value
+from .losses import Squared
+from .regularizers import Zero
+
+__all__ = ["Problem"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Problem:
+    r"""A regularised linear model to be fitted.
+
+    Minimises over w
+
+    .. math:: \frac1n \sum_i s_i\,\mathrm{loss}(x_i \cdot w, y_i) + l_2 \|w\|^2 + h(w).
+
+    Parameters
+    ----------
+    X : array, memory map or SciPy sparse matrix, shape (n, p)
+        The data, float32 or float64; other numbers are converted to float64. A dense array that is not in C order is copied
+        once, because workers read rows; a memory map never is. Sparse formats other than CSR are converted.
+    y : array, shape (n,) or (n, q)
+        The targets. With two dimensions the parameter w is p x q.
+    loss : loss, default ``Squared()``
+        A built-in or your own.
+    regularizer : regulariser, default ``Zero()``
+        The term h: a built-in or your own.
+    l2 : float, default 0.0
+        The strength of the squared norm inside f, as in the paper.
+    sample_weight : array, shape (n,), optional
+        The weights s; 1 by default.
+    fit_intercept : bool, default False
+        Add an unpenalised constant to the predictions.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> import numpy as np
+    >>> problem = ds.Problem(np.eye(3), [3.0, 0.1, -2.0], regularizer=ds.L1(0.5))
+    >>> problem.objective(np.zeros(3)).round(6)
+    4.336667
+    >>> ds.solve(problem, tol=1e-10).x.round(6)
+    array([ 2.25, 0. , -1.25])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: Any = None,
+        regularizer: Any = None,
+        *,
+        l2: float = 0.0,
+        sample_weight: Any = None,
+        fit_intercept: bool = False,
+    ) -> None:
+        self.loss = check_loss(Squared() if loss is None else loss)
+        self.l2 = non_negative("l2", l2)
+        self.fit_intercept = flag("fit_intercept", fit_intercept)
+        self._rows = _rows.make_rows(X, self.fit_intercept)
+        self.n, self.p = _rows.shape(self._rows)
+        self.dtype = _rows.dtype(self._rows)
+        self._targets, single = self._check_targets(y)
+        self._weights = self._check_weights(sample_weight)
+        self.shape: tuple[int, ...] = (self.p,) if single else (self.p, self._targets.shape[1])
+        self.regularizer = Zero() if regularizer is None else regularizer
+        self._bound = bind(self.regularizer, self.shape)
+
+    def _check_targets(self, y: Any) -> tuple[Array, bool]:
+        targets = finite_array("y", y, self.dtype)
+        if targets.ndim not in (1, 2) or len(targets) != self.n:
+            raise ValueError(f"y must have one entry or row for each of the {self.n} rows of X; got shape {targets.shape}")
+        if targets.ndim == 2 and targets.shape[1] == 0:
+            raise ValueError(f"y must have at least one column; got shape {targets.shape}")
+        if hasattr(type(self.loss), "check_targets"):
+            targets = self.loss.check_targets(targets)
+        single = targets.ndim == 1
+        return np.ascontiguousarray(targets.reshape(self.n, -1), dtype=self.dtype), single
+
+    def _check_weights(self, sample_weight: Any) -> Array:
+        if sample_weight is None:
+            return np.ones(self.n, self.dtype)
+        weights = finite_array("sample_weight", sample_weight, self.dtype)
+        if weights.shape != (self.n,):
+            raise ValueError(f"sample_weight must have one entry for each of the {self.n} rows; got {weights.shape}")
+        if (weights < 0.0).any():
+            raise ValueError(f"sample_weight must be >= 0; got {weights.min():g}")
+        if not weights.any():
+            raise ValueError("sample_weight must not be zero everywhere")
+        return np.ascontiguousarray(weights)
+
+    # What a user calls: w of shape (p,) or (p, q).
+
+    def objective(self, w: Any, intercept: Any = 0.0) -> float:
+        """Return the value of the objective at w."""
+        return self.packed_objective(self.pack(w, intercept))
+
+    def gradient(self, w: Any, intercept: Any = 0.0) -> Array:
+        """Return the gradient in w of the smooth part, loss and l2, at w."""
+        return self.packed_gradient(self.pack(w, intercept))[: self.p]
+
+    def residual(self, w: Any, intercept: Any = 0.0) -> float:
+        r"""Return the norm of the proximal-gradient mapping, :math:`\|w - \mathrm{prox}(w - \nabla f(w)/L)\|\,L`.
+
+        It is zero at an optimum and nowhere else. Where L has no bound, it is taken with L = 1.
+        """
+        return self.packed_residual(self.pack(w, intercept))
+
+    def lipschitz(self) -> float:
+        """Return L, the smoothness of f: an upper bound, tight to about 1e-3; infinite if the loss has none."""
+        return self._lipschitz
+
+    def lam_max(self) -> float:
+        """Return the smallest strength at which the regulariser alone decides the answer.
+
+        The answer is then zero, or constant for the fused lasso, whatever the data. Infinite where no strength is enough.
+        For ``Slope`` it is a factor on all strengths.
+        """
+        from .lam_max import lam_max
+
+        return lam_max(self)
+
+    # What algorithms call: a packed parameter, with the intercept in an additional last row.
+
+    def pack(self, w: Any, intercept: Any = 0.0, name: str = "w") -> Array:
+        """Return a new packed parameter made of w and the intercept."""
+        w = finite_array(name, w, self.dtype)
+        if self.fit_intercept and w.shape == self.packed_shape:
+            return np.array(w, order="C")
+        if w.shape != self.shape:
+            raise ValueError(f"{name} must have shape {self.shape}; got {w.shape}")
+        if not self.fit_intercept:
+            return np.array(w, order="C")
+        packed = np.empty(self.packed_shape, self.dtype)
+        packed[: self.p] = w
+        packed[self.p] = intercept
+        return packed
+
+    @property
+    def packed_shape(self) -> tuple[int, ...]:
+        """The shape of a packed parameter."""
+        return (self.p + self.fit_intercept, *self.shape[1:])
+
+    def predict(self, x: Array) -> Array:
+        """Return the predictions at a packed parameter, shape (n, q)."""
+        result: Array = np.ascontiguousarray(_rows.predict(self._rows, x).reshape(self.n, -1))
+        return result
+
+    def packed_objective(self, x: Array) -> float:
+        """Return the objective at a packed parameter."""
+        return self.smooth_value(x, self.predict(x)) + self.penalty(x)
+
+    def smooth_value(self, x: Array, predictions: Array) -> float:
+        """Return f, loss and l2, given the predictions at x."""
+        arguments = (self.loss, predictions, self._targets, self._weights)
+        total = compiled(mean_loss, *arguments)(*arguments)
+        return float(total) + self.l2 * float(np.vdot(x[: self.p], x[: self.p]))
+
+    def penalty(self, x: Array) -> float:
+        """Return h at a packed parameter."""
+        return run_value(self._bound, x[: self.p])
+
+    def packed_gradient(self, x: Array, predictions: Array | None = None) -> Array:
+        """Return the gradient of f at a packed parameter."""
+        predictions = self.predict(x) if predictions is None else predictions
+        slopes = np.empty_like(predictions)
+        arguments = (self.loss, predictions, self._targets, self._weights, slopes)
+        compiled(loss_slopes, *arguments)(*arguments)
+        gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
+        gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
+        return np.ascontiguousarray(gradient, dtype=self.dtype)
+
+    def packed_prox(self, v: Array, step: float) -> Array:
+        """Return the prox of a packed parameter: the intercept is left alone."""
+        out = v.copy()
+        run_prox(self._bound, v[: self.p], float(step), out[: self.p])
+        return out
+
+    def packed_residual(self, x: Array, gradient: Array | None = None) -> float:
+        """Return the norm of the proximal-gradient mapping at a packed parameter."""
+        scale = self._lipschitz if 0.0 < self._lipschitz < math.inf else 1.0
+        gradient = self.packed_gradient(x) if gradient is None else gradient
+        moved = self.packed_prox(x - gradient / self.dtype.type(scale), 1.0 / scale)
+        return float(np.linalg.norm((x - moved).astype(np.float64).ravel())) * scale
+
+    @cached_property
+    def _lipschitz(self) -> float:
+        curvature = getattr(self.loss, "curvature", math.inf)
+        if not math.isfinite(curvature):
+            return math.inf
+        largest = _rows.spectral_norm_squared(self._rows, self._weights.astype(np.float64) / self.n)
+        return float(curvature * largest + 2.0 * self.l2)
+
+    @cached_property
+    def row_lipschitz(self) -> float:
+        """The largest smoothness of a single row's loss, l2 included; infinite if the loss has none."""
+        curvature = getattr(self.loss, "curvature", math.inf)
+        return float(curvature * (_rows.squared_norms(self._rows) * self._weights).max() + 2.0 * self.l2)
+
+    @cached_property
+    def row_share(self) -> float:
+        """How many times smoother the whole is than its roughest row, whatever the loss."""
+        whole = _rows.spectral_norm_squared(self._rows, self._weights.astype(np.float64) / self.n)
+        return float((_rows.squared_norms(self._rows) * self._weights).max()) / max(whole, np.finfo(np.float64).tiny)
+
+    def __repr__(self) -> str:
+        kind = "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
+        targets = f", {self.shape[1]} targets" if len(self.shape) == 2 else ""
+        intercept = ", intercept" if self.fit_intercept else ""
+        regularizer = type(self.regularizer).__name__
+        return (
+            f"Problem({self.n} x {self.p} {kind} {self.dtype}{targets}, {type(self.loss).__name__} + {regularizer}, "
+            f"l2={self.l2:g}{intercept})"
+        )
+
+
+@kernel
+def mean_loss(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
+    """Return the weighted mean of the rows' losses, added in double precision."""
+    total = 0.0
+    for i in range(weights.size):
+        total += weights[i] * loss_value(loss, predictions[i], targets[i])
+    return total / weights.size
+
+
+@kernel
+def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
+    """Write the derivative of the mean loss in every prediction to ``out``."""
+    for i in range(weights.size):
+        loss_gradient(loss, predictions[i], targets[i], out[i])
+        for k in range(out.shape[1]):
+            out[i, k] *= weights[i] / weights.size

@@ -1,0 +1,108 @@
+"""Partitions of coordinates into groups, in the form that compiled code reads."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class Partition(NamedTuple):
+    """Groups of elements of a flat parameter: group g is ``order[starts[g]:starts[g + 1]]``.
+
+    ``order`` is empty where the groups are contiguous and in order; group g is then ``starts[g]:starts[g + 1]`` itself.
+    """
+
+    starts: Array
+    order: Array
+    weights: Array
+
+
+def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partition:
+    """Check ``groups`` and ``weights`` against a parameter of this shape and return its partition.
+
+    Parameters
+    ----------
+    groups : int, list of index arrays, or array of labels
+        An int is the size of equal contiguous groups; an array holds one label a coordinate.
+    weights : array or None
+        One weight a group, all 1 by default. With labels, in the order of the sorted labels.
+    shape : tuple
+        (p,), or (p, q): groups are then groups of rows.
+    """
+    rows = shape[0]
+    members = _members(groups, rows)
+    order = np.concatenate(members) if members else np.empty(0, np.int64)
+    _check_covers(order, rows)
+    width = int(np.prod(shape[1:], dtype=np.int64))
+    starts = np.concatenate([[0], np.cumsum([len(m) for m in members], dtype=np.int64)]).astype(np.int64) * width
+    if (order == np.arange(rows)).all():
+        order = np.empty(0, np.int64)
+    else:
+        order = (order[:, None] * width + np.arange(width)).ravel()
+    return Partition(starts, order, _check_weights(weights, len(members)))
+
+
+def _members(groups: Any, rows: int) -> list[Array]:
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+        if groups < 1 or rows % groups:
+            raise ValueError(
+                f"groups={groups} must be a positive size that divides the {rows} coordinates; "
+                "for unequal groups give a list of index arrays or a label per coordinate"
+            )
+        return list(np.arange(rows, dtype=np.int64).reshape(-1, int(groups)))
+    if isinstance(groups, (str, bytes, float)) or groups is None:
+        raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}")
+    if isinstance(groups, np.ndarray):
+        if groups.ndim == 2:
+            return [_indices(member, rows) for member in groups]
+        return _by_label(groups, rows)
+    members = list(groups)
+    if all(np.ndim(member) == 0 for member in members):
+        return _by_label(np.asarray(members), rows)
+    return [_indices(member, rows) for member in members]
+
+
+def _by_label(labels: Array, rows: int) -> list[Array]:
+    if labels.ndim != 1 or labels.size != rows:
+        raise ValueError(f"groups given as labels must have one label for each of the {rows} coordinates")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("groups given as labels must not contain NaN or infinity")
+    _, codes = np.unique(labels, return_inverse=True)
+    order = np.argsort(codes, kind="stable").astype(np.int64)
+    return np.split(order, np.cumsum(np.bincount(codes))[:-1]) if rows else []
+
+
+def _indices(member: Any, rows: int) -> Array:
+    index = np.asarray(member)
+    if index.ndim != 1 or index.size == 0:
+        raise ValueError(f"groups must hold non-empty one-dimensional index arrays; got {member!r}")
+    if index.dtype.kind not in "iu":
+        raise TypeError(f"groups must hold integer indices; got dtype {index.dtype}")
+    if index.min() < 0 or index.max() >= rows:
+        raise ValueError(f"groups must hold indices from 0 to {rows - 1}; got {index.min()} to {index.max()}")
+    return index.astype(np.int64)
+
+
+def _check_covers(order: Array, rows: int) -> None:
+    counts = np.bincount(order, minlength=rows)
+    if (counts > 1).any():
+        raise ValueError(f"groups must not overlap; coordinate {int(np.argmax(counts > 1))} is in more than one place")
+    if (counts == 0).any():
+        raise ValueError(f"groups must cover every coordinate; coordinate {int(np.argmax(counts == 0))} is in no group")
+
+
+def _check_weights(weights: Any, count: int) -> Array:
+    if weights is None:
+        return np.ones(count)
+    result = np.asarray(weights)
+    if result.dtype.kind not in "iuf":
+        raise TypeError(f"weights must hold numbers; got dtype {result.dtype}")
+    if result.shape != (count,):
+        raise ValueError(f"weights must have one entry for each of the {count} groups; got shape {result.shape}")
+    result = result.astype(np.float64)
+    if not (np.isfinite(result).all() and (result >= 0.0).all()):
+        raise ValueError("weights must be finite and >= 0")
+    return result

@@ -1,0 +1,61 @@
+"""Bounds."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks import number, validated
+
+
+@validated(low=number, high=number)
+class Box(NamedTuple):
+    r"""Bounds on every coordinate: h is 0 where :math:`l \le w_j \le u` for all j, infinite elsewhere.
+
+    The prox is the projection. ``Box(0.0, math.inf)`` asks for a non-negative answer.
+
+    Parameters
+    ----------
+    low, high : float
+        The bounds; either may be infinite.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> ds.prox(ds.Box(0.0, 1.0), [-3.0, 0.5, 2.0], step=1.0)
+    array([0. , 0.5, 1. ])
+    """
+
+    low: float
+    high: float
+
+    elementwise = True
+
+    def bind(self, shape: tuple[int, ...]) -> "Box":
+        """Check that the box is not empty."""
+        if not self.low <= self.high or self.low == math.inf or self.high == -math.inf:
+            raise ValueError(f"Box: low must be at most high, and the box must hold a number; got {self}")
+        return self
+
+    def value(self, w: np.ndarray[Any, Any]) -> float:
+        """Return 0 inside, infinity outside."""
+        for entry in w.ravel():
+            if not self.low <= entry <= self.high:
+                return np.inf
+        return 0.0
+
+    def prox(self, v: np.ndarray[Any, Any], step: float, out: np.ndarray[Any, Any]) -> None:
+        """Project."""
+        low, high = v.dtype.type(self.low), v.dtype.type(self.high)
+        flat, result = v.ravel(), out.ravel()
+        for j in range(flat.size):
+            entry = flat[j]
+            if entry < low:
+                entry = low
+            if entry > high:
+                entry = high
+            result[j] = entry
+
+    def subgradient_bound(self, shape: tuple[int, ...]) -> float:
+        """Return infinity: at the boundary every outward direction is a subgradient."""
+        return math.inf

@@ -1,0 +1,107 @@
+"""The group lasso."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._checks import non_negative, validated
+from .._jit import kernel
+from ._elementwise import norm
+from ._groups import make_partition
+
+Array = np.ndarray[Any, Any]
+
+
+@validated(lam=non_negative)
+class GroupLasso(NamedTuple):
+    r"""The group lasso, :math:`\lambda \sum_g c_g \|w_g\|_2`: whole groups are zero or not.
+
+    The prox shrinks each group by :math:`(1 - \eta\lambda c_g / \|v_g\|)_+` (the paper prints it without
+    :math:`\eta`).
+
+    Parameters
+    ----------
+    lam : float
+        The strength.
+    groups : int, list of index arrays, or a label per coordinate
+        A partition of the coordinates: an int is the size of equal contiguous groups. On a p x q parameter, groups of
+        rows. Groups need be neither contiguous nor of equal size.
+    weights : array, optional
+        The weights c, one a group; 1 by default.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> ds.prox(ds.GroupLasso(5.0, groups=[[0, 2], [1]]), [6.0, 1.0, 8.0], step=1.0)
+    array([3., 0., 4.])
+    """
+
+    lam: float
+    groups: Any
+    weights: Any = None
+
+    def bind(self, shape: tuple[int, ...]) -> BoundGroupLasso:
+        """Check the groups against the parameter's shape."""
+        return BoundGroupLasso(self.lam, *make_partition(self.groups, self.weights, shape))
+
+
+class BoundGroupLasso(NamedTuple):
+    """A group lasso that knows its partition."""
+
+    lam: float
+    starts: Array
+    order: Array
+    weights: Array
+
+    def value(self, w: Array) -> float:
+        """Return the regulariser's value."""
+        flat = w.ravel()
+        if self.order.size:
+            flat = flat[self.order]
+        total = 0.0
+        for g in range(self.weights.size):
+            total += self.weights[g] * norm(flat, self.starts[g], self.starts[g + 1])
+        return self.lam * total
+
+    def prox(self, v: Array, step: float, out: Array) -> None:
+        """Shrink each group."""
+        shrink_groups(v.ravel(), step * self.lam, self.starts, self.order, self.weights, out.ravel())
+
+    def lam_max(self, gradient: Array) -> float:
+        """Return the smallest strength whose answer is zero; infinite if a group has no weight."""
+        flat = gradient.ravel()[self.order] if self.order.size else gradient.ravel()
+        norms = np.sqrt(np.add.reduceat(flat.astype(np.float64) ** 2, self.starts[:-1]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = norms / self.weights
+        return float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(initial=0.0))
+
+    def subgradient_bound(self, shape: tuple[int, ...]) -> float:
+        r"""Return :math:`\lambda \|c\|_2`, which is :math:`\lambda\sqrt g` for unit weights."""
+        return self.lam * math.sqrt(float((self.weights**2).sum()))
+
+
+@kernel
+def shrink_groups(v: Array, threshold: float, starts: Array, order: Array, weights: Array, out: Array) -> None:
+    """Shrink each group of the flat ``v`` by its weight times ``threshold``."""
+    if order.size == 0:
+        for g in range(weights.size):
+            factor = v.dtype.type(shrinkage(norm(v, starts[g], starts[g + 1]), threshold * weights[g]))
+            for j in range(starts[g], starts[g + 1]):
+                out[j] = factor * v[j]
+        return
+    gathered = v[order]
+    for g in range(weights.size):
+        factor = v.dtype.type(shrinkage(norm(gathered, starts[g], starts[g + 1]), threshold * weights[g]))
+        for j in range(starts[g], starts[g + 1]):
+            out[order[j]] = factor * gathered[j]
+
+
+@kernel
+def shrinkage(size: float, threshold: float) -> float:
+    """Return ``(1 - threshold / size)_+``, and 0 for a zero group; NaN stays NaN."""
+    if size <= threshold:
+        return 0.0 if threshold > 0.0 else 1.0
+    return 1.0 - threshold / size

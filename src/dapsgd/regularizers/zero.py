@@ -1,0 +1,32 @@
+"""No regulariser."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Zero(NamedTuple):
+    """No regulariser: :math:`h = 0`. The prox is the identity.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> ds.prox(ds.Zero(), [1.0, -2.0], step=1.0)
+    array([ 1., -2.])
+    """
+
+    lam: float = 0.0
+
+    elementwise = True
+
+    def value(self, w: np.ndarray[Any, Any]) -> float:
+        """Return 0."""
+        return 0.0
+
+    def prox(self, v: np.ndarray[Any, Any], step: float, out: np.ndarray[Any, Any]) -> None:
+        """Copy ``v`` to ``out``."""
+        out[:] = v
+
+    def subgradient_bound(self, shape: tuple[int, ...]) -> float:
+        """Return 0, the norm of the only subgradient."""
+        return 0.0

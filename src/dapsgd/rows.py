@@ -1,0 +1,264 @@
+"""The rows of the data: the only place that knows dense from sparse.
+
+Compiled code sees a data matrix through three methods on row i, where ``x`` is a packed parameter of shape (p,) or (p, q),
+with one more entry (or row) at the end if there is an intercept:
+
+- ``dot(i, x, out)``: the q predictions of row i;
+- ``combine(i, keep, keep_intercept, x, scale, out)``: ``out = keep * x + outer(row, scale)``;
+- ``add(i, scale, out)``: ``out += outer(row, scale)``.
+
+Whole passes over the data, which BLAS and SciPy do best, are the functions below.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._checks import finite_array
+from ._jit import kernel
+
+__all__ = ["CsrRows", "DenseRows", "make_rows", "predict", "spectral_norm_squared", "squared_norms", "transpose_times"]
+
+Array = np.ndarray[Any, Any]
+
+
+class DenseRows(NamedTuple):
+    """Rows of a dense matrix, C-contiguous unless it is a memory map in another order."""
+
+    X: Array
+    intercept: bool
+
+    def dot(self, i: int, x: Array, out: Array) -> None:
+        """Write the predictions of row i to ``out``."""
+        if x.ndim == 1:
+            out[0] = inner(self.X[i], x)
+            if self.intercept:
+                out[0] += x[self.X.shape[1]]
+        else:
+            weighted_sum(self.X[i], x, out)
+            if self.intercept:
+                out += x[self.X.shape[1]]
+
+    def combine(self, i: int, keep: float, keep_intercept: float, x: Array, scale: Array, out: Array) -> None:
+        """Write ``keep * x + outer(row i, scale)`` to ``out``; the intercept has a factor of its own."""
+        p = self.X.shape[1]
+        row = self.X[i]
+        if x.ndim == 1:
+            a, b = x.dtype.type(keep), x.dtype.type(scale[0])
+            for j in range(p):
+                out[j] = a * x[j] + b * row[j]
+            if self.intercept:
+                out[p] = x.dtype.type(keep_intercept) * x[p] + b
+        else:
+            a = x.dtype.type(keep)
+            for j in range(p):
+                for k in range(x.shape[1]):
+                    out[j, k] = a * x[j, k] + row[j] * scale[k]
+            if self.intercept:
+                out[p] = x.dtype.type(keep_intercept) * x[p] + scale
+
+    def add(self, i: int, scale: Array, out: Array) -> None:
+        """Add ``outer(row i, scale)`` to ``out``."""
+        p = self.X.shape[1]
+        row = self.X[i]
+        if out.ndim == 1:
+            b = out.dtype.type(scale[0])
+            for j in range(p):
+                out[j] += b * row[j]
+            if self.intercept:
+                out[p] += b
+        else:
+            for j in range(p):
+                for k in range(out.shape[1]):
+                    out[j, k] += row[j] * scale[k]
+            if self.intercept:
+                out[p] += scale
+
+
+class CsrRows(NamedTuple):
+    """Rows of a compressed sparse row matrix."""
+
+    data: Array
+    indices: Array
+    indptr: Array
+    columns: int
+    intercept: bool
+
+    def dot(self, i: int, x: Array, out: Array) -> None:
+        """Write the predictions of row i to ``out``."""
+        if x.ndim == 1:
+            total = x.dtype.type(0.0)
+            for e in range(self.indptr[i], self.indptr[i + 1]):
+                total += self.data[e] * x[self.indices[e]]
+            out[0] = total
+            if self.intercept:
+                out[0] += x[self.columns]
+        else:
+            out[:] = 0.0
+            for e in range(self.indptr[i], self.indptr[i + 1]):
+                for k in range(x.shape[1]):
+                    out[k] += self.data[e] * x[self.indices[e], k]
+            if self.intercept:
+                out += x[self.columns]
+
+    def combine(self, i: int, keep: float, keep_intercept: float, x: Array, scale: Array, out: Array) -> None:
+        """Write ``keep * x + outer(row i, scale)`` to ``out``; the intercept has a factor of its own."""
+        a = x.dtype.type(keep)
+        flat, result = x.ravel(), out.ravel()
+        for j in range(flat.size):
+            result[j] = a * flat[j]
+        if self.intercept:
+            out[self.columns] = x.dtype.type(keep_intercept) * x[self.columns]
+        self.add(i, scale, out)
+
+    def add(self, i: int, scale: Array, out: Array) -> None:
+        """Add ``outer(row i, scale)`` to ``out``."""
+        if out.ndim == 1:
+            b = out.dtype.type(scale[0])
+            for e in range(self.indptr[i], self.indptr[i + 1]):
+                out[self.indices[e]] += b * self.data[e]
+            if self.intercept:
+                out[self.columns] += b
+        else:
+            for e in range(self.indptr[i], self.indptr[i + 1]):
+                for k in range(out.shape[1]):
+                    out[self.indices[e], k] += self.data[e] * scale[k]
+            if self.intercept:
+                out[self.columns] += scale
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def inner(row: Array, x: Array) -> float:
+    """Return the inner product of a row with the first entries of x, added in any order."""
+    total = x.dtype.type(0.0)
+    for j in range(row.size):
+        total += row[j] * x[j]
+    return total
+
+
+@kernel
+def weighted_sum(row: Array, x: Array, out: Array) -> None:
+    """Write the sum of x's rows weighted by ``row`` to ``out``."""
+    out[:] = 0.0
+    for j in range(row.size):
+        for k in range(x.shape[1]):
+            out[k] += row[j] * x[j, k]
+
+
+def make_rows(X: Any, fit_intercept: bool) -> DenseRows | CsrRows:
+    """Check a data matrix and return its rows; a dense array in memory is copied only if it is not in C order."""
+    if hasattr(X, "tocsr"):  # every SciPy sparse format has it; importing scipy.sparse only to ask costs 0.2 s
+        return _csr_rows(X, fit_intercept)
+    array = finite_array("X", X)
+    _check_shape(array.shape)
+    if not isinstance(X, np.memmap):
+        array = np.ascontiguousarray(array)
+    return DenseRows(np.asarray(array), fit_intercept)
+
+
+def _csr_rows(X: Any, fit_intercept: bool) -> CsrRows:
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional; got {X.ndim} dimension(s)")
+    _check_shape(X.shape)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}")
+    matrix = X.tocsr()
+    if not matrix.has_canonical_format:  # duplicates, or columns out of order
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    data = finite_array("X", matrix.data)
+    return CsrRows(data, matrix.indices, matrix.indptr, matrix.shape[1], fit_intercept)
+
+
+def _check_shape(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ValueError(f"X must be two-dimensional, rows x columns; got shape {shape}")
+    if shape[0] == 0 or shape[1] == 0:
+        raise ValueError(f"X must have at least one row and one column; got shape {shape}")
+
+
+def matrix(rows: DenseRows | CsrRows) -> Any:
+    """Return the data matrix as NumPy or SciPy knows it, without a copy."""
+    if isinstance(rows, DenseRows):
+        return rows.X
+    from scipy.sparse import csr_matrix
+
+    shape = (len(rows.indptr) - 1, rows.columns)
+    return csr_matrix((rows.data, rows.indices, rows.indptr), shape=shape, copy=False)
+
+
+def shape(rows: DenseRows | CsrRows) -> tuple[int, int]:
+    """Return the number of rows and of columns, the intercept not counted."""
+    if isinstance(rows, DenseRows):
+        return rows.X.shape[0], rows.X.shape[1]
+    return len(rows.indptr) - 1, rows.columns
+
+
+def dtype(rows: DenseRows | CsrRows) -> np.dtype[Any]:
+    """Return the type of the numbers."""
+    return rows.X.dtype if isinstance(rows, DenseRows) else rows.data.dtype
+
+
+def predict(rows: DenseRows | CsrRows, x: Array) -> Array:
+    """Return the predictions of every row for a packed parameter."""
+    p = shape(rows)[1]
+    result: Array = matrix(rows) @ x[:p]
+    if rows.intercept:
+        result = result + x[p]
+    return result
+
+
+def transpose_times(rows: DenseRows | CsrRows, d: Array) -> Array:
+    """Return ``X.T @ d``, with the sum of d as the intercept's entry."""
+    result: Array = matrix(rows).T @ d
+    if rows.intercept:
+        result = np.concatenate([result, d.sum(axis=0, keepdims=True)])
+    return result
+
+
+def squared_norms(rows: DenseRows | CsrRows) -> Array:
+    """Return the squared Euclidean norm of every row, the intercept's 1 included."""
+    if isinstance(rows, DenseRows):
+        norms = np.empty(rows.X.shape[0])
+        block = max(1, (1 << 20) // rows.X.shape[1])
+        for start in range(0, norms.size, block):
+            part = rows.X[start : start + block]
+            norms[start : start + block] = np.einsum("ij,ij->i", part, part, dtype=np.float64)
+    else:
+        norms = np.asarray(matrix(rows).multiply(matrix(rows)).sum(axis=1), dtype=np.float64).ravel()
+    return norms + 1.0 if rows.intercept else norms
+
+
+def spectral_norm_squared(rows: DenseRows | CsrRows, weights: Array) -> float:
+    """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of ``X.T @ diag(weights) @ X``.
+
+    Lanczos's estimate plus the norm of its residual, which bounds the distance to an eigenvalue.
+    """
+    n, p = shape(rows)
+    size = p + rows.intercept
+    total = float(squared_norms(rows) @ weights)  # the trace
+    if total == 0.0 or size == 1 or n == 1:
+        return total
+
+    def multiply(v: Array) -> Array:
+        v = np.asarray(v, dtype=dtype(rows)).reshape(size)
+        return transpose_times(rows, weights * predict(rows, v)).astype(np.float64)
+
+    if size == 2:
+        columns = np.stack([multiply(unit) for unit in np.eye(2)])
+        return float(np.linalg.eigvalsh(columns)[-1])
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    operator = LinearOperator((size, size), matvec=multiply, dtype=np.float64)
+    start = multiply(np.random.default_rng(0).standard_normal(size))
+    if not start.any():
+        return total
+    values, vectors = eigsh(operator, k=1, which="LA", tol=1e-4, v0=start, maxiter=1000)
+    vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
+    product = multiply(vector)
+    estimate = float(vector @ product)
+    error = float(np.linalg.norm(product - estimate * vector))
+    return min(total, (estimate + error) * (1.0 + 1e-12)) if math.isfinite(estimate) else total

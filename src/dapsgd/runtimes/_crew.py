@@ -1,0 +1,150 @@
+"""The workers of one run: their memory, their random streams, and the way they come back to Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .._jit import compiled
+from ..result import Schedule
+from ..updates import make_buffers
+from . import _engine as engine
+from ._locks import acquire, locks
+from ._plan import Clock, Monitor, Outcome, Plan
+
+__all__ = ["Crew", "make_crew"]
+
+Array = np.ndarray[Any, Any]
+
+_DRAWS = 4096  # mini-batches drawn ahead
+_STRIPE = 4096  # entries of the parameter under one lock
+_RECORD_BYTES = 1 << 26  # memory for copies of the parameter that wait to be evaluated
+_RECORDS = 128
+
+
+class Crew:
+    """The state of a run between slices. Python may touch it only while no worker runs."""
+
+    def __init__(self, plan: Plan, stripes: Array, gates: Array) -> None:
+        self.plan = plan
+        self.clock = Clock()
+        self._shared = _make_shared(plan, stripes, gates)
+        self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
+        self._own = [_make_own(plan, worker) for worker in range(plan.workers)]
+        for worker in range(plan.workers):
+            self._draw(worker)
+            acquire(gates[worker])  # a gate is closed until another worker opens it
+        self._seconds_of_record = np.zeros(len(self._shared.record_at))
+        # Compile everything now, before any thread and any clock starts.
+        self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
+        self._pause = compiled(engine.pause, self._shared)
+
+    @property
+    def iteration(self) -> int:
+        """How many updates have been applied."""
+        return int(self._shared.counters[engine.ITERATION])
+
+    @property
+    def records_wait(self) -> bool:
+        """Is there a copy of the parameter to be evaluated?"""
+        return bool(self._shared.counters[engine.RECORDS])
+
+    def prepare(self, last: int) -> None:
+        """Let the next slice run until iteration ``last`` at the most."""
+        self._shared.counters[engine.PAUSE] = 0
+        self._shared.counters[engine.LAST] = min(last, self.plan.max_iter)
+
+    def advance(self, worker: int) -> None:
+        """Be one worker until the slice ends."""
+        while True:
+            reason = self._run(self.plan.parts, self.plan.rule, self._shared, self._own[worker])
+            if reason == engine.REFILL:
+                self._draw(worker)
+            elif reason == engine.RECORDED:
+                self._seconds_of_record[self._own[worker].state[engine.SLOT]] = self.clock.seconds
+            else:
+                return
+
+    def pause(self) -> None:
+        """End the slice: ask every worker to come back after its current update."""
+        self._pause(self._shared)
+
+    def report(self, monitor: Monitor) -> bool:
+        """Hand what was recorded to the monitor, off the clock; return whether the run shall end."""
+        counters = self._shared.counters
+        if counters[engine.BAD_ITERATION] >= 0:
+            monitor.diverged(int(counters[engine.BAD_ITERATION]))
+        stop = False
+        for slot in range(int(counters[engine.RECORDS])):
+            iteration = int(self._shared.record_at[slot])
+            stop = monitor.observe(iteration, float(self._seconds_of_record[slot]), self._shared.records[slot].copy())
+            if stop:
+                break
+        counters[engine.RECORDS] = 0
+        monitor.progress(self.iteration)
+        return stop
+
+    def outcome(self) -> Outcome:
+        """Collect what is left when the run is over."""
+        shared, done = self._shared, self.iteration
+        schedule = None
+        if self.plan.record_schedule:
+            schedule = Schedule(shared.log_worker[:done], shared.log_read[:done], shared.log_rows[:done])
+        return Outcome(shared.x, shared.mean, done, self.clock.seconds, shared.delays, schedule)
+
+    def _draw(self, worker: int) -> None:
+        own = self._own[worker]
+        own.draws[:] = self._streams[worker].integers(self.plan.rows, size=own.draws.shape)
+        own.state[engine.DRAWN] = 0
+
+
+@contextmanager
+def make_crew(plan: Plan) -> Iterator[Crew]:
+    """Allocate a crew and its locks; the locks are freed afterwards, when no worker runs any more."""
+    stripes = 1
+    if plan.elementwise and plan.workers > 1:
+        stripes = min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
+    with locks(stripes + plan.workers) as addresses:
+        yield Crew(plan, addresses[:stripes], addresses[stripes:])
+
+
+def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
+    x, logged = plan.x0.copy(), plan.max_iter if plan.record_schedule else 0
+    slots = int(np.clip(_RECORD_BYTES // max(1, x.nbytes), 1, _RECORDS))
+    counters = np.zeros(engine.COUNTERS, np.int64)
+    counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
+    counters[engine.BAD_ITERATION] = -1
+    return engine.Shared(
+        x=x,
+        mean=x.copy() if plan.average else x[:0].copy(),
+        records=np.zeros((slots, *x.shape), x.dtype),
+        bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
+        stripes=stripes,
+        gates=gates,
+        waiting=np.zeros(plan.workers, np.int64),
+        counters=counters,
+        leases=np.zeros(plan.workers, np.int64),
+        spent=np.zeros(plan.max_delay + 2),
+        delays=np.zeros(plan.max_delay + 1, np.int64),
+        log_worker=np.zeros(logged, np.int64),
+        log_read=np.zeros(logged, np.int64),
+        log_rows=np.zeros((logged, plan.batch_size if logged else 0), np.int64),
+        record_at=np.zeros(slots, np.int64),
+        max_delay=plan.max_delay,
+    )
+
+
+def _make_own(plan: Plan, worker: int) -> engine.Own:
+    ahead = max(1, _DRAWS // plan.batch_size)
+    return engine.Own(
+        worker=worker,
+        x=np.zeros_like(plan.x0),
+        message=np.zeros_like(plan.x0),
+        buffers=make_buffers(plan.parts, plan.x0),
+        draws=np.zeros((ahead, plan.batch_size), np.int64),
+        state=np.zeros(engine.STATES, np.int64),
+    )

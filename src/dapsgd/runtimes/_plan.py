@@ -1,0 +1,98 @@
+"""What a runtime is given, what it reports while it runs, and what it gives back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..result import Schedule
+from ..steps import StepRule
+from ..updates import Parts
+
+__all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a runtime needs to know; it never looks at the problem itself."""
+
+    parts: Parts
+    rule: StepRule
+    x0: Array
+    workers: int
+    max_delay: int
+    batch_size: int
+    max_iter: int
+    record_every: int
+    record_schedule: bool
+    average: bool
+    elementwise: bool  # may the master's prox be run stripe by stripe?
+    seed: np.random.SeedSequence
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the data."""
+        return len(self.parts.weights)
+
+
+class Monitor(Protocol):
+    """What a runtime reports to, off the clock."""
+
+    def start(self) -> None:
+        """Take note of the start, before any clock runs."""
+
+    def progress(self, iteration: int) -> None:
+        """Show how far the run is; cheap, also while workers run."""
+
+    def observe(self, iteration: int, seconds: float, x: Array) -> bool:
+        """Take a copy of the parameter; return True to end the run here."""
+
+    def diverged(self, iteration: int) -> None:
+        """Raise because a worker met a number that is not finite."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run left behind."""
+
+    x: Array
+    mean: Array  # empty if not asked for
+    iterations: int
+    seconds: float
+    delays: Array
+    schedule: Schedule | None
+
+
+class Runtime(Protocol):
+    """Who executes a plan, in what order."""
+
+    def run(self, plan: Plan, monitor: Monitor) -> Outcome:
+        """Run the plan to its end, or until the monitor says stop."""
+        ...
+
+
+class Clock:
+    """Seconds of work: it stands still while results are evaluated."""
+
+    def __init__(self) -> None:
+        self._before = 0.0
+        self._since: float | None = None
+
+    def __enter__(self) -> Clock:
+        """Let the clock run."""
+        self._since = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop the clock."""
+        self._before, self._since = self.seconds, None
+
+    @property
+    def seconds(self) -> float:
+        """The time it has run so far."""
+        return self._before + (time.perf_counter() - self._since if self._since is not None else 0.0)

@@ -1,0 +1,42 @@
+"""One worker in the calling thread: repeatable to the last bit."""
+
+from __future__ import annotations
+
+import time
+
+from ._blas import single_threaded_blas
+from ._crew import make_crew
+from ._plan import Monitor, Outcome, Plan
+
+__all__ = ["Serial"]
+
+_SLICE_SECONDS = 0.1  # how long Ctrl-C, progress and callbacks may have to wait
+
+
+class Serial:
+    """Run one worker in the calling thread, in slices of about a tenth of a second.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> ds.Serial()
+    Serial()
+    """
+
+    def run(self, plan: Plan, monitor: Monitor) -> Outcome:
+        """Run the plan to its end, or until the monitor says stop."""
+        with make_crew(plan) as crew:
+            monitor.start()
+            updates, stop = 64, False
+            while crew.iteration < plan.max_iter and not stop:
+                crew.prepare(crew.iteration + updates)
+                began = time.perf_counter()
+                with single_threaded_blas(), crew.clock:
+                    crew.advance(0)
+                took = time.perf_counter() - began
+                updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates))
+                stop = crew.report(monitor)
+            return crew.outcome()
+
+    def __repr__(self) -> str:
+        return "Serial()"

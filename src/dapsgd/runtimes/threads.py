@@ -1,0 +1,70 @@
+"""Python threads, each in compiled code that holds no interpreter lock: the paper's shared-memory architecture."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+from ._blas import single_threaded_blas
+from ._crew import Crew, make_crew
+from ._plan import Monitor, Outcome, Plan
+
+__all__ = ["Threads"]
+
+_POLL_SECONDS = 0.1  # how long Ctrl-C, progress and callbacks may have to wait
+
+
+class Threads:
+    """Run every worker in a thread of its own.
+
+    Workers run until the end of the run, or until a recorded parameter waits to be evaluated; then they finish their
+    current update and pause, off the clock, while the calling thread evaluates. All threads have ended when ``run``
+    returns or raises, also after Ctrl-C.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> ds.Threads()
+    Threads()
+    """
+
+    def run(self, plan: Plan, monitor: Monitor) -> Outcome:
+        """Run the plan to its end, or until the monitor says stop."""
+        with make_crew(plan) as crew, ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool:
+            monitor.start()
+            stop = False
+            while crew.iteration < plan.max_iter and not stop:
+                crew.prepare(plan.max_iter)
+                with single_threaded_blas(), crew.clock:
+                    self._slice(crew, pool, monitor)
+                stop = crew.report(monitor)
+            return crew.outcome()
+
+    def _slice(self, crew: Crew, pool: ThreadPoolExecutor, monitor: Monitor) -> None:
+        """Let all workers run until the end, or until something waits to be evaluated."""
+        workers = [pool.submit(crew.advance, worker) for worker in range(crew.plan.workers)]
+        try:
+            while wait(workers, timeout=_POLL_SECONDS).not_done:
+                monitor.progress(crew.iteration)
+                if crew.records_wait:
+                    break
+        finally:
+            crew.pause()
+            _wait_for_all(workers)
+        for worker in workers:
+            worker.result()  # an exception in a worker is raised here
+
+    def __repr__(self) -> str:
+        return "Threads()"
+
+
+def _wait_for_all(workers: list[Future[None]]) -> None:
+    """Wait until no worker runs any more, however often Ctrl-C is pressed: their memory is in use until then."""
+    interrupted: KeyboardInterrupt | None = None
+    while True:
+        try:
+            wait(workers)
+            break
+        except KeyboardInterrupt as again:
+            interrupted = again
+    if interrupted is not None:
+        raise interrupted

@@ -1,0 +1,331 @@
+"""``solve``: checks what was asked for, picks the parts, runs them, polishes the answer."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive, positive_integer
+from ._monitor import Checkup, RunMonitor
+from .algorithms import ALGORITHMS, Algorithm
+from .fista import minimise, proximal_step
+from .problem import Problem
+from .result import Result
+from .runtimes import RUNTIMES, Replay, Serial, Threads
+from .runtimes._plan import Clock, Outcome, Plan
+from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
+from .updates import Parts
+
+__all__ = ["solve"]
+
+Array = np.ndarray[Any, Any]
+
+_DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
+_DEFAULT_FISTA_ITERATIONS = 10_000
+_DEFAULT_POINTS = 100  # of the trace
+
+
+def solve(
+    problem: Problem,
+    algorithm: str = "auto",
+    *,
+    runtime: Any = "threads",
+    workers: int | None = None,
+    step: Any = None,
+    batch_size: int | str = "auto",
+    max_delay: int | None = None,
+    max_iter: int | None = None,
+    max_passes: float | None = None,
+    tol: float = 1e-4,
+    x0: Any = None,
+    average: bool = False,
+    seed: Any = None,
+    x_star: Any = None,
+    record_every: int | None = None,
+    record_schedule: bool = False,
+    callbacks: Sequence[Callable[[Checkup], Any]] = (),
+    progress: bool = False,
+) -> Result:
+    """Minimise a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to minimise.
+    algorithm : str, default "auto"
+        ``"p-sgd"``, ``"tap-sgd"``, ``"dap-sgd"``, ``"fista"``; ``"auto"`` is ``"fista"``, the one that reaches any accuracy.
+    runtime : str or runtime, default "threads"
+        ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)``. Algorithms for one worker run in the calling
+        thread whatever is given.
+    workers : int, optional
+        The number of workers; by default the cores that this process may use.
+    step : step rule, optional
+        ``Constant(eta)``, ``InverseTime(u, c)``, ``Theorem1(...)``, ``Theorem2(...)``, ``DelayAdaptive(...)``. By default
+        a decreasing step, from the smoothness of the problem, the batch size and the bound on the delay.
+    batch_size : int or "auto"
+        Rows in a mini-batch; ``"auto"`` is 1, as in the paper.
+    max_delay : int, optional
+        The paper's tau: no update with a larger delay is applied, fast workers wait. By default the number of workers.
+    max_iter, max_passes : optional
+        The run ends after so many master iterations, or so many passes over the rows, whichever comes first. By default 100
+        passes, or 10,000 iterations of ``"fista"``.
+    tol : float, default 1e-4
+        Stop when the residual is at most ``tol`` times the residual at zero; looked at whenever a point is recorded. With 0
+        the run goes to its end.
+    x0 : array, optional
+        Where to start; zero by default.
+    average : bool, default False
+        Answer with the running average of all iterates, as in Theorem 2.
+    seed : int, SeedSequence or None
+        Seeds the workers' random streams. With one worker the run is then repeatable to the last bit.
+    x_star : array, optional
+        A known optimum, to record the distance to it.
+    record_every : int, optional
+        Record a point every so many iterations; by default about 100 points.
+    record_schedule : bool, default False
+        Keep what happened in which order in ``result.schedule``, for ``Replay``.
+    callbacks : sequence of callables
+        Each is called with a :class:`Checkup` at every recorded point, off the clock; one that returns True ends the run.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    DivergenceError
+        If the step is too long for the problem.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 30))
+    >>> y = X @ np.repeat([1.0, 0.0, 2.0], 10) + 0.1 * rng.standard_normal(200)
+    >>> problem = ds.Problem(X, y, regularizer=ds.FusedLasso(0.1), l2=0.01)
+    >>> result = ds.solve(problem, "dap-sgd", workers=2, step=ds.InverseTime(200.0, 0.1), max_iter=4000, seed=0)
+    >>> len(np.unique(result.x.round(6))) < 10
+    True
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")
+    chosen = known_name("algorithm", algorithm, [*ALGORITHMS, "auto"])
+    name = "fista" if chosen == "auto" else chosen
+    spec = ALGORITHMS[name]
+    executor = _pick_runtime(runtime, spec)
+    workers = _pick_workers(workers, name, executor)
+    tol = non_negative("tol", tol)
+    start = np.zeros(problem.packed_shape, problem.dtype) if x0 is None else problem.pack(x0, name="x0")
+    if x_star is not None:
+        x_star = finite_array("x_star", x_star)
+        if x_star.shape != problem.shape:
+            raise ValueError(f"x_star must have shape {problem.shape}; got {x_star.shape}")
+    average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
+    for callback in callbacks:
+        if not callable(callback):
+            raise TypeError(f"callbacks must hold functions; got {callback!r}")
+    batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, executor)
+    length = _pick_length(max_iter, max_passes, problem.n / batch_size, spec, executor)
+    delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
+    if isinstance(executor, Replay):
+        delay = int(executor.schedule.delays.max(initial=0))
+    every = max(1, length // _DEFAULT_POINTS) if record_every is None else positive_integer("record_every", record_every)
+
+    def safe_step() -> float:
+        return _safe_step(problem, start, batch_size, delay)
+
+    monitor = RunMonitor(
+        problem,
+        x0=start,
+        x_star=x_star,
+        tol=tol,
+        passes_per_iteration=batch_size / problem.n,
+        suggested_step=safe_step,
+        max_iter=length,
+        callbacks=callbacks,
+        progress=flag("progress", progress),
+    )
+    try:
+        if spec.estimator is None:
+            if step is not None or average or record_schedule:
+                raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
+            outcome = _run_fista(problem, start, tol, length, 1 if record_every is None else every, monitor)
+        else:
+            plan = Plan(
+                parts=Parts(
+                    rows=problem._rows,
+                    loss=problem.loss,
+                    regularizer=problem._bound,
+                    estimator=spec.estimator(problem.l2),
+                    update=spec.update(problem.p),
+                    targets=problem._targets,
+                    weights=problem._weights,
+                ),
+                rule=_pick_rule(step, problem, safe_step, length),
+                x0=start,
+                workers=workers,
+                max_delay=delay,
+                batch_size=batch_size,
+                max_iter=length,
+                record_every=every,
+                record_schedule=record_schedule,
+                average=average,
+                elementwise=spec.update.separable or getattr(type(problem._bound), "elementwise", False),
+                seed=_seed_sequence(seed),
+            )
+            outcome = executor.run(plan, monitor)
+        return _finish(problem, outcome, monitor, name, workers, average, batch_size)
+    finally:
+        monitor.close()
+
+
+def _pick_runtime(runtime: Any, spec: Algorithm) -> Any:
+    if isinstance(runtime, str):
+        runtime = RUNTIMES[known_name("runtime", runtime, RUNTIMES)]()
+    elif not hasattr(runtime, "run") or isinstance(runtime, type):
+        raise TypeError(
+            f"runtime must be {' or '.join(map(repr, RUNTIMES))}, or an object such as dapsgd.Replay(schedule); "
+            f"got {runtime!r}"
+        )
+    return Serial() if spec.serial and isinstance(runtime, Threads) else runtime
+
+
+def _pick_workers(workers: int | None, algorithm: str, runtime: Any) -> int:
+    if workers is not None:
+        workers = positive_integer("workers", workers)
+    if isinstance(runtime, Replay):
+        return int(runtime.schedule.worker.max(initial=0)) + 1
+    if isinstance(runtime, Serial):
+        if workers is not None and workers > 1:
+            raise ValueError(f"workers must be 1 for algorithm {algorithm!r} on the serial runtime; got {workers}")
+        return 1
+    return available_cores() if workers is None else workers
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _pick_batch_size(batch_size: int | str, runtime: Any) -> int:
+    if isinstance(runtime, Replay):
+        return int(runtime.schedule.rows.shape[1])
+    if isinstance(batch_size, str):
+        known_name("batch_size", batch_size, ["auto"])
+        return 1
+    return positive_integer("batch_size", batch_size)
+
+
+def _pick_length(max_iter: Any, max_passes: Any, per_pass: float, spec: Algorithm, runtime: Any) -> int:
+    lengths = []
+    if max_iter is not None:
+        lengths.append(non_negative_integer("max_iter", max_iter))
+    if max_passes is not None:
+        lengths.append(math.ceil(positive("max_passes", max_passes) * per_pass))
+    if isinstance(runtime, Replay):
+        lengths.append(len(runtime.schedule))
+    if not lengths:
+        lengths.append(_DEFAULT_FISTA_ITERATIONS if spec.estimator is None else math.ceil(_DEFAULT_PASSES * per_pass))
+    return min(lengths)
+
+
+def _pick_rule(step: Any, problem: Problem, safe_step: Callable[[], float], length: int) -> StepRule:
+    if step is None:
+        # Start as long as is safe, and decrease: as Theorem 1 if f is known to be strongly convex, to a tenth otherwise.
+        u = 1.0 / safe_step()
+        return InverseTime(u, max(2.0 * problem.l2, 9.0 * u / max(length, 1))).rule(math.inf)
+    if not isinstance(step, (Constant, InverseTime, Theorem1, Theorem2, DelayAdaptive)):
+        raise TypeError(
+            "step must be dapsgd.Constant, InverseTime, Theorem1, Theorem2 or DelayAdaptive, or None for an automatic one; "
+            f"got {step!r}"
+        )
+    needs = isinstance(step, DelayAdaptive) and step.budget is None
+    return step.rule(problem.lipschitz() if needs else math.inf)
+
+
+def _safe_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) -> float:
+    """Return a step that is stable for mini-batches read up to ``max_delay`` iterations ago."""
+    whole, row = problem.lipschitz(), problem.row_lipschitz
+    if not math.isfinite(whole):
+        whole = 1.0 / proximal_step(problem, x0, 1.0, search=True)[1]
+        row = whole * problem.row_share
+    return 1.0 / (max(whole + row / batch_size, np.finfo(np.float64).tiny) * (1 + max_delay))
+
+
+def _seed_sequence(seed: Any) -> np.random.SeedSequence:
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    if seed is not None:
+        seed = non_negative_integer("seed", seed)
+    return np.random.SeedSequence(seed)
+
+
+def _run_fista(problem: Problem, x0: Array, tol: float, max_iter: int, every: int, monitor: RunMonitor) -> Outcome:
+    clock = Clock()
+    last = 0.0
+
+    def observe(iteration: int, x: Array) -> bool:
+        nonlocal last
+        clock.__exit__()
+        last = clock.seconds
+        stop = (iteration % every == 0 or iteration == max_iter) and monitor.observe(iteration, last, x)
+        clock.__enter__()
+        return stop
+
+    proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
+    monitor.start()
+    with clock:
+        found = minimise(problem, x0, tol=tol, scale=monitor.scale, max_iter=max_iter, observe=observe)
+    return Outcome(found.x, x0[:0], found.iterations, clock.seconds, np.array([found.iterations]), None)
+
+
+def _finish(
+    problem: Problem, outcome: Outcome, monitor: RunMonitor, name: str, workers: int, average: bool, batch_size: int
+) -> Result:
+    """Record the last point, polish it into a proximal point, and put the result together."""
+    iterate = outcome.mean if average else outcome.x
+    if not np.isfinite(iterate).all():
+        monitor.diverged(outcome.iterations)
+    monitor.observe(outcome.iterations, outcome.seconds, iterate)
+    x = iterate if name == "fista" and outcome.iterations > 0 else _polish(problem, iterate)
+    residual = problem.packed_residual(x)
+    converged = residual <= monitor.target and monitor.target > 0.0
+    why = monitor.stopped_by or ("the residual is below the tolerance" if converged else "it ran to its end")
+    return Result(
+        x=x[: problem.p].copy(),
+        iterate=iterate[: problem.p].copy(),
+        intercept=_intercept(problem, x),
+        objective=problem.packed_objective(x),
+        residual=residual,
+        converged=converged,
+        iterations=outcome.iterations,
+        passes=outcome.iterations * batch_size / problem.n,
+        seconds=outcome.seconds,
+        workers=workers,
+        delays=outcome.delays,
+        trace=monitor.trace(),
+        schedule=outcome.schedule,
+        message=f"{name} on {workers} worker{'s' * (workers != 1)}: {why} after {outcome.iterations} iterations",
+    )
+
+
+def _polish(problem: Problem, x: Array) -> Array:
+    """Take one full proximal step, whose result is exactly sparse, grouped, fused or of low rank."""
+    lipschitz = problem.lipschitz()
+    search = not math.isfinite(lipschitz)
+    return proximal_step(problem, x, 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz, search)[0]
+
+
+def _intercept(problem: Problem, x: Array) -> Any:
+    if not problem.fit_intercept:
+        return 0.0
+    return float(x[problem.p]) if x.ndim == 1 else x[problem.p].copy()

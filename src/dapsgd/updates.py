@@ -1,0 +1,122 @@
+"""Updates: who runs the prox. This file is the paper's contribution.
+
+Every runtime calls two functions and restates nothing: :func:`work`, on a worker's private copy of the parameter, and
+:func:`apply`, at the shared parameter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._jit import kernel
+
+__all__ = ["Buffers", "Coupled", "Decoupled", "Parts", "apply", "make_buffers", "work"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Parts(NamedTuple):
+    """The independent choices that make an algorithm for a problem."""
+
+    rows: Any
+    loss: Any
+    regularizer: Any
+    estimator: Any
+    update: Any
+    targets: Array  # (n, q)
+    weights: Array  # (n,)
+
+
+class Buffers(NamedTuple):
+    """Memory that a worker owns, so that the hot path allocates nothing."""
+
+    predictions: Array  # (q,)
+    slopes: Array  # (q,)
+    point: Array  # like x: the argument of the prox
+
+
+def make_buffers(parts: Parts, x: Array) -> Buffers:
+    """Allocate a worker's buffers."""
+    q = parts.targets.shape[1]
+    return Buffers(np.zeros(q, x.dtype), np.zeros(q, x.dtype), np.zeros_like(x))
+
+
+@kernel
+def work(parts: Parts, x: Array, batch: Array, eta: float, buffers: Buffers, message: Array) -> bool:
+    """Write a worker's message about its copy ``x`` and some rows to ``message``; return whether it is finite."""
+    return parts.update.send(parts, x, batch, eta, buffers, message)  # type: ignore[no-any-return]
+
+
+@kernel
+def apply(parts: Parts, x: Array, message: Array, amount: float, start: int, stop: int, buffers: Buffers) -> None:
+    """Apply a message to rows ``start:stop`` of the shared parameter ``x``."""
+    parts.update.apply(parts.regularizer, x, message, amount, start, stop, buffers.point)
+
+
+class Decoupled(NamedTuple):
+    """DAP-SGD, Equation (8): the worker runs the prox and sends a difference; the master only adds."""
+
+    penalised: int  # the regulariser sees this many rows of x; the intercept, if any, is the one after
+
+    separable = True  # the master's part can be done for some coordinates at a time
+
+    def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
+        """Write ``delta = prox(x - eta * g(x)) - x``."""
+        finite = parts.estimator.estimate(parts, x, batch, 1.0, -eta, buffers, buffers.point)
+        prox_of_penalised(parts.regularizer, self.penalised, buffers.point, eta, out)
+        delta, read = out.ravel(), x.ravel()
+        for j in range(delta.size):
+            delta[j] -= read[j]
+        return finite  # type: ignore[no-any-return]
+
+    def amount(self, eta_read: float, eta_now: float, allowed: float) -> float:
+        """Return the factor on delta: 1, or less where the step it was made with is longer than allowed now."""
+        return min(1.0, allowed / eta_read)
+
+    def apply(
+        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array
+    ) -> None:
+        """Add the difference."""
+        target, delta = x[start:stop].ravel(), message[start:stop].ravel()
+        factor = x.dtype.type(amount)
+        for j in range(target.size):
+            target[j] += factor * delta[j]
+
+
+class Coupled(NamedTuple):
+    """TAP-SGD, Equation (3): the worker sends a gradient; the master runs the prox."""
+
+    penalised: int  # the regulariser sees this many rows of x; the intercept, if any, is the one after
+
+    separable = False  # unless the regulariser is element-wise
+
+    def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
+        """Write ``g(x)``."""
+        return parts.estimator.estimate(parts, x, batch, 0.0, 1.0, buffers, out)  # type: ignore[no-any-return]
+
+    def amount(self, eta_read: float, eta_now: float, allowed: float) -> float:
+        """Return the step: the master's own, or less where that is longer than allowed."""
+        return min(eta_now, allowed)
+
+    def apply(
+        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array
+    ) -> None:
+        """Run the prox of ``x - amount * g``; for a slice of the rows only if the regulariser is element-wise."""
+        target, gradient, argument = x[start:stop].ravel(), message[start:stop].ravel(), point[start:stop].ravel()
+        step = x.dtype.type(amount)
+        for j in range(target.size):
+            argument[j] = target[j] - step * gradient[j]
+        penalised = max(min(self.penalised, stop) - start, 0)
+        prox_of_penalised(regularizer, penalised, point[start:stop], amount, x[start:stop])
+
+
+@kernel
+def prox_of_penalised(regularizer: Any, penalised: int, v: Array, step: float, out: Array) -> None:
+    """Run the prox on the first rows and copy the others, which belong to the intercept."""
+    if penalised == v.shape[0]:
+        regularizer.prox(v, step, out)
+    else:
+        regularizer.prox(v[:penalised], step, out[:penalised])
+        out[penalised:] = v[penalised:]
