@@ -171,6 +171,7 @@ def solve(
                 rule=_pick_rule(step, problem, safe_step, length),
                 x0=start,
                 workers=workers,
+                cores=available_cores(),
                 max_delay=delay,
                 batch_size=batch_size,
                 max_iter=length,

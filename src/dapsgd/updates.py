@@ -12,7 +12,7 @@ import numpy as np
 
 from ._jit import kernel
 
-__all__ = ["Buffers", "Coupled", "Decoupled", "Parts", "apply", "make_buffers", "work"]
+__all__ = ["Buffers", "Coupled", "Decoupled", "Parts", "apply", "make_buffers", "padded", "work"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,13 @@ class Buffers(NamedTuple):
 def make_buffers(parts: Parts, x: Array) -> Buffers:
     """Allocate a worker's buffers."""
     q = parts.targets.shape[1]
-    return Buffers(np.zeros(q, x.dtype), np.zeros(q, x.dtype), np.zeros_like(x))
+    return Buffers(padded(q, x.dtype), padded(q, x.dtype), np.zeros_like(x))
+
+
+def padded(size: int, dtype: Any) -> Array:
+    """Allocate zeros that share no cache line with another worker's."""
+    margin = 128 // np.dtype(dtype).itemsize
+    return np.zeros(size + 2 * margin, dtype)[margin : margin + size]
 
 
 @kernel

@@ -15,7 +15,10 @@ def soft_threshold(v: Array, threshold: float, out: Array) -> None:
     flat, result = v.ravel(), out.ravel()
     t = v.dtype.type(threshold)
     for j in range(flat.size):
-        result[j] = flat[j] - min(max(flat[j], -t), t)
+        entry = flat[j]
+        cut = t if entry > t else entry
+        cut = -t if cut < -t else cut
+        result[j] = entry - cut
 
 
 @kernel
@@ -28,26 +31,27 @@ def sum_abs(w: Array) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def sum_squares(v: Array, start: int, stop: int) -> float:
-    """Return the sum of squares of ``v[start:stop]``; free to add in any order, but aware of NaN."""
+def sum_squares(v: Array) -> float:
+    """Return the sum of squares; free to add in any order, but aware of NaN."""
     total = v.dtype.type(0.0)
-    for j in range(start, stop):
+    for j in range(v.size):
         total += v[j] * v[j]
     return total
 
 
 @kernel
-def norm(v: Array, start: int, stop: int) -> float:
-    """Return the Euclidean norm of ``v[start:stop]`` without overflow or underflow."""
-    total = sum_squares(v, start, stop)
+def norm(v: Array) -> float:
+    """Return the Euclidean norm of a flat v without overflow or underflow."""
+    total = sum_squares(v)
     if 1e-30 < total < 1e30:
         return np.sqrt(total)
     top = 0.0
-    for j in range(start, stop):
-        top = max(top, abs(v[j]))
+    for j in range(v.size):
+        if not abs(v[j]) <= top:  # also if it is NaN
+            top = abs(v[j])
     if top == 0.0 or not np.isfinite(top):
-        return np.sqrt(total) if total != total else top  # NaN stays NaN
+        return top
     scaled = 0.0
-    for j in range(start, stop):
+    for j in range(v.size):
         scaled += (v[j] / top) ** 2
     return top * np.sqrt(scaled)

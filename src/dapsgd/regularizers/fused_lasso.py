@@ -83,103 +83,136 @@ def denoise(v: Array, threshold: float, out: Array) -> None:
     """Write the minimiser over u of ``||u - v||^2 / 2 + threshold * sum |u_j - u_(j+1)|`` to ``out``.
 
     Picture the running sums of v, a tube of this radius around them, and a string pulled taut from one end of the tube to
-    the other: u are the string's slopes. The scan is fast where segments are short, which is the rule in a stochastic
-    step, but may look at the same entries again and again; once it has taken more than three passes' worth of steps, the
-    taut string, which is linear whatever comes, does the rest. Neither relies on a comparison to stay inside the arrays.
+    the other: u are the string's slopes. Where the string bends it touches the tube: its height above the running sum is
+    +threshold before a jump up and -threshold before a jump down.
+
+    No entry moves by more than twice the threshold, so v jumps by more than four times the threshold only where u jumps,
+    the same way. This fixes the string's height there, and the pieces in between are independent. In a stochastic step most
+    pieces are single entries, which one pass without a branch takes care of; the others are scanned.
     """
-    if v.size == 0:
+    last = v.size - 1
+    if last <= 0:
+        out[:] = v
         return
-    done, low, high = scan(v, threshold, out)
-    if done < v.size:
-        taut_string(v, threshold, done, low, high, out)
+    before = 0.0  # the string's height where the entry starts
+    for j in range(last):
+        after = threshold if v[j + 1] > v[j] else -threshold
+        out[j] = v[j] + (after - before)
+        before = after
+    out[last] = v[last] - before
+    wide = 4.0 * threshold
+    j = 0
+    while j < last:
+        if abs(v[j + 1] - v[j]) > wide:
+            j += 1
+            continue
+        stop = j + 1  # the piece is v[j:stop + 1]
+        while stop < last and not abs(v[stop + 1] - v[stop]) > wide:
+            stop += 1
+        enter = leave = 0.0
+        if j > 0:
+            enter = threshold if v[j] > v[j - 1] else -threshold
+        if stop < last:
+            leave = threshold if v[stop + 1] > v[stop] else -threshold
+        denoise_piece(v[j : stop + 1], threshold, enter, leave, out[j : stop + 1])
+        j = stop + 1
 
 
 @kernel
-def scan(v: Array, threshold: float, out: Array) -> tuple[int, float, float]:
+def denoise_piece(v: Array, threshold: float, enter: float, leave: float, out: Array) -> None:
+    """Denoise between two fixed heights of the string.
+
+    The scan is fast where segments are short but may look at the same entries again and again; once it has taken more than
+    three passes' worth of steps, the taut string, which is linear whatever comes, does the rest. Neither relies on a
+    comparison to stay inside the arrays.
+    """
+    done, enter = scan(v, threshold, enter, leave, out)
+    if done < v.size:
+        taut_string(v[done:], threshold, enter, leave, out[done:])
+
+
+@kernel
+def scan(v: Array, threshold: float, enter: float, leave: float, out: Array) -> tuple[int, float]:
     """Write segments to ``out`` until the end or until the steps are used up.
 
-    Returns how many entries are final, and the slopes from there to the lower and to the upper end of the tube.
+    Returns how many entries are final, and the string's height there.
     """
     last = v.size - 1
     steps = 3 * v.size + 64
     start = 0  # of the segment in progress
-    low, high = v[0] - threshold, v[0] + threshold  # its value lies between these
     while True:
-        first_low, first_high = low, high
-        at = low_until = high_until = start  # where the string touches the tube's lower and upper side if it follows low, high
-        over, under = threshold, -threshold  # height of the string above the running sum at ``at``, following low, high
+        low, high = v[start] - threshold - enter, v[start] + threshold - enter  # the segment's value lies between these
+        at = low_until = high_until = start  # where the string touches the tube's side if it follows low, high
+        under_low, under_high = threshold, -threshold  # depth of the string below the running sum, following low, high
         while True:
-            if at == last:  # the tube closes: the string must meet the running sum itself
-                if over < 0.0:
+            if at == last:  # the string must end at its prescribed height
+                jump = 0
+                if under_low < -leave:
                     jump = -1
-                elif under > 0.0:
+                elif under_high > -leave:
                     jump = 1
-                else:
-                    jump = 0
-                    low += over / (at - start + 1)
                 break
-            over += v[at + 1] - low
-            under += v[at + 1] - high
-            if over < -threshold:
+            under_low += v[at + 1] - low
+            under_high += v[at + 1] - high
+            if under_low < -threshold:
                 jump = -1
                 break
-            if under > threshold:
+            if under_high > threshold:
                 jump = 1
                 break
             at += 1
-            if over >= threshold:
+            if under_low >= threshold:
                 low_until = at
-                low += (over - threshold) / (at - start + 1)
-                over = threshold
-            if under <= -threshold:
+                low += (under_low - threshold) / (at - start + 1)
+                under_low = threshold
+            if under_high <= -threshold:
                 high_until = at
-                high += (under + threshold) / (at - start + 1)
-                under = -threshold
-        steps -= at - start + 1
+                high += (under_high + threshold) / (at - start + 1)
+                under_high = -threshold
         if jump == 0:
-            out[start:] = low
-            return v.size, low, high
+            out[start:] = low + (under_low + leave) / (at - start + 1)
+            return v.size, leave
+        steps -= at - start + 1
         if steps < 0:
-            return start, first_low, first_high
-        if jump < 0:
-            until, value = low_until, low
-        else:
-            until, value = high_until, high
+            return start, enter
+        until = low_until if jump < 0 else high_until
+        value = low if jump < 0 else high
         for j in range(start, until + 1):
             out[j] = value
         start = until + 1
+        enter = jump * threshold
         if start > last:  # only if rounding or NaN put the touching point at the very end
-            return v.size, low, high
-        low = v[start] if jump < 0 else v[start] - 2.0 * threshold
-        high = v[start] if jump > 0 else v[start] + 2.0 * threshold
+            return v.size, leave
 
 
 @kernel
-def taut_string(v: Array, threshold: float, start: int, low: float, high: float, out: Array) -> None:
-    """Write the string's slopes from ``start`` on to ``out``, given the first slopes to the tube's lower and upper side.
+def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Array) -> None:
+    """Write the slopes of the string between two fixed heights to ``out``.
 
     From the string's last fixed point two paths are kept as stacks of straight pieces: the lowest concave path above the
     lower side, and the highest convex path below the upper side. Where their first pieces cross, the string is fixed along
     the other path. Pieces only ever merge, so their lengths always add up to what is left: no index depends on rounding.
     """
-    left = v.size - start
-    below_n, below_sum = np.empty(left, np.int64), np.empty(left)
-    above_n, above_sum = np.empty(left, np.int64), np.empty(left)
-    closing = threshold if left == 1 else 0.0  # the tube's radius shrinks to 0 at its end
-    below_n[0], below_sum[0] = 1, low + closing
-    above_n[0], above_sum[0] = 1, high - closing
-    below_first = below_last = above_first = above_last = 0
-    for i in range(v.size - left + 1, v.size):
-        closing = threshold if i == v.size - 1 else 0.0
+    below_n, below_sum = np.empty(v.size, np.int64), np.empty(v.size)
+    above_n, above_sum = np.empty(v.size, np.int64), np.empty(v.size)
+    below_first = above_first = start = 0
+    below_last = above_last = -1
+    for i in range(v.size):
+        # Both sides of the tube rise by v[i], but for where they leave the string's start and meet at its end.
+        from_low, from_high = (-threshold, threshold) if i > 0 else (enter, enter)
+        to_low, to_high = (-threshold, threshold) if i < v.size - 1 else (leave, leave)
         # The upper side: slopes must increase, merge pieces until they do.
-        n, total = 1, v[i] - closing
+        n, total = 1, v[i] + (to_high - from_high)
         while above_last >= above_first and above_sum[above_last] * n >= total * above_n[above_last]:
             n += above_n[above_last]
             total += above_sum[above_last]
             above_last -= 1
         above_last += 1
-        while above_last == above_first and below_first <= below_last and n > below_n[below_first] and (
-            below_sum[below_first] * n > total * below_n[below_first]
+        while (
+            above_last == above_first
+            and below_first <= below_last
+            and n > below_n[below_first]
+            and below_sum[below_first] * n > total * below_n[below_first]
         ):
             start = fix_piece(below_n, below_sum, below_first, start, out)
             n -= below_n[below_first]
@@ -187,14 +220,17 @@ def taut_string(v: Array, threshold: float, start: int, low: float, high: float,
             below_first += 1
         above_n[above_last], above_sum[above_last] = n, total
         # The lower side, likewise: slopes must decrease.
-        n, total = 1, v[i] + closing
+        n, total = 1, v[i] + (to_low - from_low)
         while below_last >= below_first and below_sum[below_last] * n <= total * below_n[below_last]:
             n += below_n[below_last]
             total += below_sum[below_last]
             below_last -= 1
         below_last += 1
-        while below_last == below_first and above_first <= above_last and n > above_n[above_first] and (
-            above_sum[above_first] * n < total * above_n[above_first]
+        while (
+            below_last == below_first
+            and above_first <= above_last
+            and n > above_n[above_first]
+            and above_sum[above_first] * n < total * above_n[above_first]
         ):
             start = fix_piece(above_n, above_sum, above_first, start, out)
             n -= above_n[above_first]

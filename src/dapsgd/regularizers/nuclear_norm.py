@@ -43,13 +43,13 @@ class NuclearNorm(NamedTuple):
     def value(self, w: Array) -> float:
         """Return the regulariser's value."""
         if w.ndim == 1:
-            return self.lam * norm(w, 0, w.size)
+            return self.lam * norm(w)
         return self.lam * np.linalg.svd(w, full_matrices=False)[1].sum()
 
     def prox(self, v: Array, step: float, out: Array) -> None:
         """Soft-threshold the singular values."""
         if v.ndim == 1:
-            out[:] = v.dtype.type(shrinkage(norm(v, 0, v.size), step * self.lam)) * v
+            out[:] = v.dtype.type(shrinkage(norm(v), step * self.lam)) * v
         else:
             threshold_singular_values(v, step * self.lam, out)
 

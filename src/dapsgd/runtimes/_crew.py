@@ -11,9 +11,9 @@ import numpy as np
 
 from .._jit import compiled
 from ..result import Schedule
-from ..updates import make_buffers
+from ..updates import make_buffers, padded
 from . import _engine as engine
-from ._locks import acquire, locks
+from ._locks import HASTY, PATIENT, acquire, locks
 from ._plan import Clock, Monitor, Outcome, Plan
 
 __all__ = ["Crew", "make_crew"]
@@ -37,7 +37,7 @@ class Crew:
         self._own = [_make_own(plan, worker) for worker in range(plan.workers)]
         for worker in range(plan.workers):
             self._draw(worker)
-            acquire(gates[worker])  # a gate is closed until another worker opens it
+            acquire(gates[worker], 1)  # a gate is closed until another worker opens it
         self._seconds_of_record = np.zeros(len(self._shared.record_at))
         # Compile everything now, before any thread and any clock starts.
         self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
@@ -115,7 +115,7 @@ def make_crew(plan: Plan) -> Iterator[Crew]:
 def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
     x, logged = plan.x0.copy(), plan.max_iter if plan.record_schedule else 0
     slots = int(np.clip(_RECORD_BYTES // max(1, x.nbytes), 1, _RECORDS))
-    counters = np.zeros(engine.COUNTERS, np.int64)
+    counters = padded(engine.COUNTERS, np.int64)
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
     counters[engine.BAD_ITERATION] = -1
     return engine.Shared(
@@ -125,16 +125,17 @@ def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
         bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
         stripes=stripes,
         gates=gates,
-        waiting=np.zeros(plan.workers, np.int64),
+        waiting=padded(plan.workers, np.int64),
         counters=counters,
-        leases=np.zeros(plan.workers, np.int64),
-        spent=np.zeros(plan.max_delay + 2),
-        delays=np.zeros(plan.max_delay + 1, np.int64),
+        leases=padded(plan.workers, np.int64),
+        spent=padded(plan.max_delay + 2, np.float64),
+        delays=padded(plan.max_delay + 1, np.int64),
         log_worker=np.zeros(logged, np.int64),
         log_read=np.zeros(logged, np.int64),
         log_rows=np.zeros((logged, plan.batch_size if logged else 0), np.int64),
         record_at=np.zeros(slots, np.int64),
         max_delay=plan.max_delay,
+        spins=PATIENT if plan.workers <= plan.cores else HASTY,
     )
 
 
@@ -146,5 +147,5 @@ def _make_own(plan: Plan, worker: int) -> engine.Own:
         message=np.zeros_like(plan.x0),
         buffers=make_buffers(plan.parts, plan.x0),
         draws=np.zeros((ahead, plan.batch_size), np.int64),
-        state=np.zeros(engine.STATES, np.int64),
+        state=padded(engine.STATES, np.int64),
     )

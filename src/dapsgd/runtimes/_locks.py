@@ -17,9 +17,13 @@ import numpy as np
 
 from .._jit import extern, kernel
 
-__all__ = ["acquire", "locks", "release"]
+__all__ = ["HASTY", "PATIENT", "acquire", "locks", "release"]
 
-_SPINS = 400  # about 2 microseconds: longer than adding 5,000 numbers, shorter than a wake-up
+# How often to look at a lock before sleeping, at a few nanoseconds each. Long enough for most critical sections where every
+# worker has a core, and short where somebody else could use this one.
+PATIENT, HASTY = 20_000, 400
+
+_SPREAD = 4  # a lock is 32 bytes: take every fourth, so that no two share a cache line
 
 
 @contextmanager
@@ -30,12 +34,12 @@ def locks(count: int) -> Iterator[np.ndarray[Any, Any]]:
     free.restype, free.argtypes = None, (ctypes.c_void_p,)
     made: list[int] = []
     try:
-        for _ in range(count):
+        for _ in range(count * _SPREAD):
             address = allocate()
             if not address:
                 raise MemoryError("the operating system gives no more locks")
             made.append(address)
-        yield np.array(made, dtype=np.intp)
+        yield np.array(made[::_SPREAD], dtype=np.intp)
     finally:
         for address in made:
             free(address)
@@ -57,9 +61,9 @@ def release(lock: int) -> None:
 
 
 @kernel
-def acquire(lock: int) -> None:
-    """Acquire a lock: spin briefly, then block."""
-    for _ in range(_SPINS):
+def acquire(lock: int, spins: int) -> None:
+    """Acquire a lock: look at it so many times, then sleep until it is free."""
+    for _ in range(spins):
         if _try(lock, 0) == 1:
             return
     _try(lock, 1)

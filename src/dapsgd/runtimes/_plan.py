@@ -25,6 +25,7 @@ class Plan:
     rule: StepRule
     x0: Array
     workers: int
+    cores: int  # that this process may use
     max_delay: int
     batch_size: int
     max_iter: int
