@@ -48,7 +48,7 @@ _METHODS = {
     "estimate": 7,
     "send": 6,
     "amount": 3,
-    "apply": 7,
+    "apply": 8,
 }
 
 

@@ -56,9 +56,11 @@ def work(parts: Parts, x: Array, batch: Array, eta: float, buffers: Buffers, mes
 
 
 @kernel
-def apply(parts: Parts, x: Array, message: Array, amount: float, start: int, stop: int, buffers: Buffers) -> None:
-    """Apply a message to rows ``start:stop`` of the shared parameter ``x``."""
-    parts.update.apply(parts.regularizer, x, message, amount, start, stop, buffers.point)
+def apply(
+    parts: Parts, x: Array, message: Array, amount: float, start: int, stop: int, buffers: Buffers, out: Array
+) -> None:
+    """Write rows ``start:stop`` of the parameter ``x`` after a message to ``out``, which may be x itself."""
+    parts.update.apply(parts.regularizer, x, message, amount, start, stop, buffers.point, out)
 
 
 class Decoupled(NamedTuple):
@@ -82,13 +84,17 @@ class Decoupled(NamedTuple):
         return min(1.0, allowed / eta_read)
 
     def apply(
-        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array
+        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array, out: Array
     ) -> None:
         """Add the difference."""
-        target, delta = x[start:stop].ravel(), message[start:stop].ravel()
+        old, delta, new = x[start:stop].ravel(), message[start:stop].ravel(), out[start:stop].ravel()
         factor = x.dtype.type(amount)
-        for j in range(target.size):
-            target[j] += factor * delta[j]
+        if old is new:  # said apart, because the compiler gives up on vector instructions where the two may overlap
+            for j in range(new.size):
+                new[j] += factor * delta[j]
+        else:
+            for j in range(new.size):
+                new[j] = old[j] + factor * delta[j]
 
 
 class Coupled(NamedTuple):
@@ -107,15 +113,15 @@ class Coupled(NamedTuple):
         return min(eta_now, allowed)
 
     def apply(
-        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array
+        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array, out: Array
     ) -> None:
         """Run the prox of ``x - amount * g``; for a slice of the rows only if the regulariser is element-wise."""
-        target, gradient, argument = x[start:stop].ravel(), message[start:stop].ravel(), point[start:stop].ravel()
+        old, gradient, argument = x[start:stop].ravel(), message[start:stop].ravel(), point[start:stop].ravel()
         step = x.dtype.type(amount)
-        for j in range(target.size):
-            argument[j] = target[j] - step * gradient[j]
+        for j in range(old.size):
+            argument[j] = old[j] - step * gradient[j]
         penalised = max(min(self.penalised, stop) - start, 0)
-        prox_of_penalised(regularizer, penalised, point[start:stop], amount, x[start:stop])
+        prox_of_penalised(regularizer, penalised, point[start:stop], amount, out[start:stop])
 
 
 @kernel

@@ -34,7 +34,7 @@ class Crew:
         self.clock = Clock()
         self._shared = _make_shared(plan, stripes, gates)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
-        self._own = [_make_own(plan, worker) for worker in range(plan.workers)]
+        self._own = [_make_own(plan, worker, self._shared.copies[worker]) for worker in range(plan.workers)]
         for worker in range(plan.workers):
             self._draw(worker)
             acquire(gates[worker], 1)  # a gate is closed until another worker opens it
@@ -94,7 +94,12 @@ class Crew:
         schedule = None
         if self.plan.record_schedule:
             schedule = Schedule(shared.log_worker[:done], shared.log_read[:done], shared.log_rows[:done])
-        return Outcome(shared.x, shared.mean, done, self.clock.seconds, shared.delays, schedule)
+        return Outcome(self._parameter(), shared.mean, done, self.clock.seconds, shared.delays, schedule)
+
+    def _parameter(self) -> Array:
+        shared = self._shared
+        pieces = zip(shared.holder, shared.bounds[:-1], shared.bounds[1:], strict=True)
+        return np.concatenate([shared.copies[holder, start:stop] for holder, start, stop in pieces])
 
     def _draw(self, worker: int) -> None:
         own = self._own[worker]
@@ -119,7 +124,8 @@ def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
     counters[engine.BAD_ITERATION] = -1
     return engine.Shared(
-        x=x,
+        copies=np.repeat(x[None], plan.workers, axis=0),
+        holder=padded(len(stripes), np.int64),
         mean=x.copy() if plan.average else x[:0].copy(),
         records=np.zeros((slots, *x.shape), x.dtype),
         bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
@@ -139,11 +145,11 @@ def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
     )
 
 
-def _make_own(plan: Plan, worker: int) -> engine.Own:
+def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
     ahead = max(1, _DRAWS // plan.batch_size)
     return engine.Own(
         worker=worker,
-        x=np.zeros_like(plan.x0),
+        x=x,
         message=np.zeros_like(plan.x0),
         buffers=make_buffers(plan.parts, plan.x0),
         draws=np.zeros((ahead, plan.batch_size), np.int64),

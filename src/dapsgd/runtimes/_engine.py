@@ -4,8 +4,13 @@ One compiled function, :func:`run`, is the life of a worker: read the parameter,
 until the bound on the delay allows the update, call ``apply`` on the shared parameter, over and over. ``serial`` runs it
 once, ``threads`` in many threads at once.
 
-**Who may touch what.** The parameter is cut into stripes of rows, each with a lock, which guards the stripe's part of
-``x``, ``mean`` and the record being taken. A worker goes through the stripes in order and takes the next lock before it
+**Where the parameter is.** In the copy of whoever updated it last: to update it, a worker adds its message to the last
+updater's copy and writes the sum over its own, which is at once the shared parameter and the version it goes on working
+with. Updating and reading again is one pass over memory. A worker's copy is written only by that worker, under the lock,
+and read by others only under the lock, so that it may read it without.
+
+**Who may touch what.** The parameter is cut into stripes of rows, each with a lock, which guards whose copy the stripe is
+in, and the stripe's part of all copies, of ``mean`` and of the record being taken. A worker goes through the stripes in order and takes the next lock before it
 lets go of the last (lock coupling), so that no worker overtakes another: every stripe sees the updates in the same order,
 and a reader sees the very same version on all stripes, exactly as under one lock, while several workers are at work on
 different stripes. A prox that couples coordinates needs them all at once: there is one stripe then. The first stripe's
@@ -50,7 +55,8 @@ STATES = 4
 class Shared(NamedTuple):
     """What all workers share. Everything is guarded by the head lock, except for what a stripe's own lock guards."""
 
-    x: Array  # the parameter; stripe s is rows bounds[s]:bounds[s + 1], guarded by stripes[s]
+    copies: Array  # one of the parameter for each worker; stripe s is rows bounds[s]:bounds[s + 1], guarded by stripes[s]
+    holder: Array  # for each stripe, whose copy is the parameter now
     mean: Array  # the mean of all iterates so far, likewise; empty if nobody asked
     records: Array  # copies of x (or of the mean) at recorded iterations, likewise
     bounds: Array
@@ -73,7 +79,7 @@ class Own(NamedTuple):
     """What one worker owns."""
 
     worker: int
-    x: Array  # its copy of the parameter
+    x: Array  # its copy of the parameter, a view of Shared.copies
     message: Array
     buffers: Buffers
     draws: Array  # the rows of its next mini-batches, one a line
@@ -117,11 +123,10 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
             counters[RECORD_NEXT] += counters[RECORD_EVERY]
             if counters[RECORDS] == shared.record_at.size:
                 counters[PAUSE] = 1
-        read_on = counters[PAUSE] == 0 and t + 1 < counters[LAST] and counters[LEASES] <= shared.max_delay
-        if read_on:
-            take_lease(shared, own)
+        if counters[PAUSE] == 0 and t + 1 < counters[LAST] and counters[LEASES] <= shared.max_delay:
+            take_lease(shared, own)  # what this update leaves in the worker's copy is the version it goes on with
         open_gates(shared)
-        sweep(parts, shared, own, amount, t, slot, read_on)
+        sweep(parts, shared, own, amount, t, slot)
         if slot >= 0:
             return RECORDED
 
@@ -144,28 +149,28 @@ def read(shared: Shared, own: Own) -> int:
         if s > 0:
             acquire(stripes[s], shared.spins)
             release(stripes[s - 1])
-        copy(shared.x[bounds[s] : bounds[s + 1]], own.x[bounds[s] : bounds[s + 1]])
+        if shared.holder[s] != own.worker:
+            copy(shared.copies[shared.holder[s], bounds[s] : bounds[s + 1]], own.x[bounds[s] : bounds[s + 1]])
     release(stripes[stripes.size - 1])
     return -1
 
 
 @kernel
-def sweep(parts: Parts, shared: Shared, own: Own, amount: float, t: int, slot: int, read_on: bool) -> None:
-    """Apply the message stripe by stripe, the head being held; record, and read the new version, in passing."""
+def sweep(parts: Parts, shared: Shared, own: Own, amount: float, t: int, slot: int) -> None:
+    """Apply the message stripe by stripe, the head being held, and record in passing."""
     stripes, bounds = shared.stripes, shared.bounds
     for s in range(stripes.size):
         if s > 0:
             acquire(stripes[s], shared.spins)
             release(stripes[s - 1])
         start, stop = bounds[s], bounds[s + 1]
-        apply(parts, shared.x, own.message, amount, start, stop, own.buffers)
+        apply(parts, shared.copies[shared.holder[s]], own.message, amount, start, stop, own.buffers, own.x)
+        shared.holder[s] = own.worker
         if shared.mean.size > 0:
-            average(shared.mean[start:stop].ravel(), shared.x[start:stop].ravel(), t + 2)
+            average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 2)
         if slot >= 0:
-            source = shared.mean if shared.mean.size > 0 else shared.x
+            source = shared.mean if shared.mean.size > 0 else own.x
             copy(source[start:stop], shared.records[slot, start:stop])
-        if read_on:
-            copy(shared.x[start:stop], own.x[start:stop])
     release(stripes[stripes.size - 1])
 
 

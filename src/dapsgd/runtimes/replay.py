@@ -60,7 +60,7 @@ class Replay:
         spent = np.zeros(memory + 1)
         delays = np.zeros(max(plan.max_delay + 1, memory), np.int64)
         compiled_work = compiled(work, parts, x, schedule.rows[0], 1.0, buffers, message)
-        compiled_apply = compiled(apply, parts, x, message, 1.0, 0, len(x), buffers)
+        compiled_apply = compiled(apply, parts, x, message, 1.0, 0, len(x), buffers, x)
         clock = Clock()
         monitor.start()
         done, stop, shown = 0, False, time.perf_counter()
@@ -74,7 +74,7 @@ class Replay:
                         monitor.diverged(done)
                     allowed = allowed_step(rule, spent[done % len(spent)] - spent[read % len(spent)])
                     amount = parts.update.amount(eta, step_at(rule, done), allowed)
-                    compiled_apply(parts, x, message, amount, 0, len(x), buffers)
+                    compiled_apply(parts, x, message, amount, 0, len(x), buffers, x)
                     spent[(done + 1) % len(spent)] = spent[done % len(spent)] + min(eta, allowed)
                     delays[done - read] += 1
                     done += 1
