@@ -28,12 +28,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["by_class", "cache_folder", "compiled", "extern", "kernel", "method_names"]
+__all__ = ["address_of", "by_class", "cache_folder", "compiled", "extern", "kernel", "method_names", "when_numba_loads"]
 
 _PACKAGE = __package__ or "dapsgd"
 _lock = threading.RLock()  # guards the three lists below and every call into numba's registries
 _kernels: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 _externs: list[tuple[Callable[..., Any], str, str, tuple[str, ...]]] = []
+_hooks: list[Callable[[], None]] = []
 _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], int]] = []
 
 # Methods that compiled code may call on a term, with the number of arguments after self.
@@ -45,9 +46,8 @@ _METHODS = {
     "dot": 3,
     "add": 3,
     "combine": 6,
-    "estimate": 7,
+    "estimate": 6,
     "send": 6,
-    "amount": 3,
     "apply": 8,
 }
 
@@ -87,6 +87,13 @@ def by_class(arity: int) -> Callable[[Callable[[type], Callable[..., Any]]], Cal
     return mark
 
 
+def when_numba_loads(hook: Callable[[], None]) -> Callable[[], None]:
+    """Have ``hook`` called before anything is compiled."""
+    with _lock:
+        _hooks.append(hook)
+    return hook
+
+
 def method_names() -> frozenset[str]:
     """Return the names that mean a method in compiled code, so that no field may have them."""
     return frozenset(_METHODS)
@@ -99,6 +106,17 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
         dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
         dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
         return dispatcher  # type: ignore[no-any-return]
+
+
+def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ...]) -> int:
+    """Return the address of ``function`` compiled for the types of ``arguments``, which may be numba types themselves."""
+    with _lock:
+        numba = _register()
+        dispatcher = _dispatcher(function, _is_foreign(term))
+        signature = tuple(numba.typeof(argument) for argument in arguments)
+        dispatcher.compile(signature)
+        code = dispatcher.overloads[signature]
+        return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
 
 def _is_foreign(argument: Any) -> bool:
@@ -127,6 +145,8 @@ def _register() -> Any:
     from numba.extending import overload
 
     _register_methods()
+    while _hooks:
+        _hooks.pop()()
     while _kernels:
         function, options = _kernels.pop()
         overload(function, jit_options=options, strict=False)(_returning(function))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._handles import Handle, RegularizerHandle, make_handle, prox_entry
 from ._jit import compiled, method_names
 
 __all__ = ["bind", "check_loss", "check_regularizer", "prox"]
@@ -71,8 +72,19 @@ def prox(regularizer: Any, v: Any, step: float) -> Array:
 
 def run_prox(bound: Any, v: Array, step: float, out: Array) -> None:
     """Run a bound regulariser's compiled prox."""
-    function = type(bound).prox
-    compiled(function, bound, v, step, out)(bound, v, step, out)
+    handle = prox_handle(bound, v)
+    code = RegularizerHandle(handle.code, handle.data)
+    compiled(call_prox, code, v, step, out)(code, v, step, out)
+
+
+def prox_handle(bound: Any, x: Array) -> Handle:
+    """Compile a bound regulariser's prox for a parameter like x; keep the handle while it is in use."""
+    return make_handle(prox_entry, bound, x, 1.0, x)
+
+
+def call_prox(regularizer: RegularizerHandle, v: Array, step: float, out: Array) -> None:
+    """Call a regulariser's prox by its handle."""
+    regularizer.prox(v, step, out)
 
 
 def run_value(bound: Any, w: Array) -> float:

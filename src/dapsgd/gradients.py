@@ -1,6 +1,6 @@
 """Gradient estimates: how grad f is found from a few rows.
 
-An estimator is a NamedTuple with one method, ``estimate(parts, x, batch, keep, scale, buffers, out)``, which writes
+An estimator is a NamedTuple with one method, ``estimate(x, batch, keep, scale, buffers, out)``, which writes
 ``keep * x + scale * g(x)`` to ``out``, g the estimate. (A worker of TAP-SGD wants g itself; one of DAP-SGD wants
 ``x - eta*g``. Asking for a combination saves a pass over the parameter.) It returns whether g is finite.
 """
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._jit import by_class, kernel
+from ._jit import by_class
 
-__all__ = ["MiniBatch", "loss_gradient", "loss_value", "row_gradient"]
+__all__ = ["MiniBatch", "loss_gradient", "loss_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -25,35 +25,30 @@ class MiniBatch(NamedTuple):
     The paper's Equations (2), (3) and (8) with a mini-batch in place of the single sample; l2 is inside f.
     """
 
+    rows: Any
+    loss: Any
+    targets: Array  # (n, q)
+    weights: Array  # (n,)
     l2: float
 
-    def estimate(self, parts: Any, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
+    def estimate(self, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
         """Write ``keep * x + scale * (mean over the batch of grad f_i(x))`` to ``out``."""
         slopes = buffers.slopes
         finite = True
         for b in range(batch.size):
             i = batch[b]
-            if not row_gradient(parts, i, x, buffers.predictions, slopes):
-                finite = False
-            weight = x.dtype.type(scale * parts.weights[i] / batch.size)
+            self.rows.dot(i, x, buffers.predictions)
+            loss_gradient(self.loss, buffers.predictions, self.targets[i], slopes)
+            weight = x.dtype.type(scale * self.weights[i] / batch.size)
             for k in range(slopes.size):
+                if not np.isfinite(slopes[k]):
+                    finite = False
                 slopes[k] *= weight
             if b == 0:
-                parts.rows.combine(i, keep + 2.0 * self.l2 * scale, keep, x, slopes, out)
+                self.rows.combine(i, keep + 2.0 * self.l2 * scale, keep, x, slopes, out)
             else:
-                parts.rows.add(i, slopes, out)
+                self.rows.add(i, slopes, out)
         return finite
-
-
-@kernel
-def row_gradient(parts: Any, i: int, x: Array, predictions: Array, slopes: Array) -> bool:
-    """Write the gradient of row i's loss in its predictions to ``slopes``; return whether it is finite."""
-    parts.rows.dot(i, x, predictions)
-    loss_gradient(parts.loss, predictions, parts.targets[i], slopes)
-    for k in range(slopes.size):
-        if not np.isfinite(slopes[k]):
-            return False
-    return True
 
 
 @by_class(arity=4)

@@ -27,7 +27,7 @@ def lam_max(problem: Problem) -> float:
     null = np.zeros(problem.packed_shape, problem.dtype)
     if fused or problem.fit_intercept:
         # A fused lasso does not see a constant: fit that alone, on the sum of all columns. Others see all but the intercept.
-        total = problem.predict(np.concatenate([np.ones((problem.p, 1)), np.zeros((problem.fit_intercept, 1))])[:, 0])
+        total = problem.predict(np.append(np.ones(problem.p), np.zeros(int(problem.fit_intercept))))
         column = total.astype(problem.dtype) if fused else np.zeros((problem.n, 1), problem.dtype)
         reduced = Problem(
             column,
@@ -38,7 +38,8 @@ def lam_max(problem: Problem) -> float:
             sample_weight=problem._weights,
             fit_intercept=problem.fit_intercept,
         )
-        fitted = minimise(reduced, reduced.pack(np.zeros(reduced.shape)), tol=1e-10, max_iter=10_000).x
+        start = reduced.pack(np.zeros(reduced.shape))
+        fitted = minimise(reduced, start, tol=1e-12, scale=reduced.packed_residual(start), max_iter=10_000).x
         null[: problem.p] = fitted[0]
         null[problem.p :] = fitted[1:]
     return float(bound.lam_max(problem.packed_gradient(null)[: problem.p]))

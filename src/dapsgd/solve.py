@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive, positive_integer
+from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._monitor import Checkup, RunMonitor
+from ._terms import prox_handle
 from .algorithms import ALGORITHMS, Algorithm
 from .fista import minimise, proximal_step
 from .problem import Problem
@@ -18,7 +20,7 @@ from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._plan import Clock, Outcome, Plan
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
-from .updates import Parts
+from .updates import Parts, make_buffers
 
 __all__ = ["solve"]
 
@@ -158,20 +160,15 @@ def solve(
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
             outcome = _run_fista(problem, start, tol, length, 1 if record_every is None else every, monitor)
         else:
+            parts, alive = _make_parts(problem, spec, start)
             plan = Plan(
-                parts=Parts(
-                    rows=problem._rows,
-                    loss=problem.loss,
-                    regularizer=problem._bound,
-                    estimator=spec.estimator(problem.l2),
-                    update=spec.update(problem.p),
-                    targets=problem._targets,
-                    weights=problem._weights,
-                ),
+                parts=parts,
+                alive=alive,
+                rows=problem.n,
+                targets=problem._targets.shape[1],
                 rule=_pick_rule(step, problem, safe_step, length),
                 x0=start,
                 workers=workers,
-                cores=available_cores(),
                 max_delay=delay,
                 batch_size=batch_size,
                 max_iter=length,
@@ -185,6 +182,20 @@ def solve(
         return _finish(problem, outcome, monitor, name, workers, average, batch_size)
     finally:
         monitor.close()
+
+
+def _make_parts(problem: Problem, spec: Algorithm, x: Array) -> tuple[Parts, Any]:
+    """Compile the problem's terms and put them together; return also what must stay alive."""
+    estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2)
+    buffers = make_buffers(problem._targets.shape[1], x)
+    estimate = make_handle(estimate_entry, estimator, x, np.zeros(1, np.int64), 1.0, 1.0, buffers, x)
+    prox = prox_handle(problem._bound, x)
+    parts = Parts(
+        EstimatorHandle(estimate.code, estimate.data),
+        RegularizerHandle(prox.code, prox.data),
+        spec.update(problem.p),
+    )
+    return parts, (estimate, prox)
 
 
 def _pick_runtime(runtime: Any, spec: Algorithm) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._jit import kernel
 
-__all__ = ["Buffers", "Coupled", "Decoupled", "Parts", "apply", "make_buffers", "padded", "work"]
+__all__ = ["Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "work"]
 
 Array = np.ndarray[Any, Any]
 
@@ -20,13 +20,9 @@ Array = np.ndarray[Any, Any]
 class Parts(NamedTuple):
     """The independent choices that make an algorithm for a problem."""
 
-    rows: Any
-    loss: Any
+    estimator: Any  # how grad f is estimated
     regularizer: Any
-    estimator: Any
-    update: Any
-    targets: Array  # (n, q)
-    weights: Array  # (n,)
+    update: Any  # who runs the prox
 
 
 class Buffers(NamedTuple):
@@ -37,10 +33,17 @@ class Buffers(NamedTuple):
     point: Array  # like x: the argument of the prox
 
 
-def make_buffers(parts: Parts, x: Array) -> Buffers:
-    """Allocate a worker's buffers."""
-    q = parts.targets.shape[1]
-    return Buffers(padded(q, x.dtype), padded(q, x.dtype), np.zeros_like(x))
+class Pace(NamedTuple):
+    """The step-sizes that an update has to do with."""
+
+    read: float  # of the iteration at which the worker read the parameter: what DAP-SGD uses
+    now: float  # of the iteration at which the master applies the update: what TAP-SGD uses
+    allowed: float  # the longest that is allowed after the steps taken in between; infinite but for delay-adaptive steps
+
+
+def make_buffers(targets: int, x: Array) -> Buffers:
+    """Allocate a worker's buffers for so many targets and a parameter like x."""
+    return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), np.zeros_like(x))
 
 
 def padded(size: int, dtype: Any) -> Array:
@@ -57,10 +60,10 @@ def work(parts: Parts, x: Array, batch: Array, eta: float, buffers: Buffers, mes
 
 @kernel
 def apply(
-    parts: Parts, x: Array, message: Array, amount: float, start: int, stop: int, buffers: Buffers, out: Array
+    parts: Parts, x: Array, message: Array, pace: Pace, start: int, stop: int, buffers: Buffers, out: Array
 ) -> None:
     """Write rows ``start:stop`` of the parameter ``x`` after a message to ``out``, which may be x itself."""
-    parts.update.apply(parts.regularizer, x, message, amount, start, stop, buffers.point, out)
+    parts.update.apply(parts.regularizer, x, message, pace, start, stop, buffers.point, out)
 
 
 class Decoupled(NamedTuple):
@@ -72,23 +75,19 @@ class Decoupled(NamedTuple):
 
     def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
         """Write ``delta = prox(x - eta * g(x)) - x``."""
-        finite = parts.estimator.estimate(parts, x, batch, 1.0, -eta, buffers, buffers.point)
+        finite = parts.estimator.estimate(x, batch, 1.0, -eta, buffers, buffers.point)
         prox_of_penalised(parts.regularizer, self.penalised, buffers.point, eta, out)
         delta, read = out.ravel(), x.ravel()
         for j in range(delta.size):
             delta[j] -= read[j]
         return finite  # type: ignore[no-any-return]
 
-    def amount(self, eta_read: float, eta_now: float, allowed: float) -> float:
-        """Return the factor on delta: 1, or less where the step it was made with is longer than allowed now."""
-        return min(1.0, allowed / eta_read)
-
     def apply(
-        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array, out: Array
+        self, regularizer: Any, x: Array, message: Array, pace: Pace, start: int, stop: int, point: Array, out: Array
     ) -> None:
-        """Add the difference."""
+        """Add the difference, or less of it where the step it was made with is longer than allowed by now."""
         old, delta, new = x[start:stop].ravel(), message[start:stop].ravel(), out[start:stop].ravel()
-        factor = x.dtype.type(amount)
+        factor = x.dtype.type(min(1.0, pace.allowed / pace.read))
         if old is new:  # said apart, because the compiler gives up on vector instructions where the two may overlap
             for j in range(new.size):
                 new[j] += factor * delta[j]
@@ -106,22 +105,19 @@ class Coupled(NamedTuple):
 
     def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
         """Write ``g(x)``."""
-        return parts.estimator.estimate(parts, x, batch, 0.0, 1.0, buffers, out)  # type: ignore[no-any-return]
-
-    def amount(self, eta_read: float, eta_now: float, allowed: float) -> float:
-        """Return the step: the master's own, or less where that is longer than allowed."""
-        return min(eta_now, allowed)
+        return parts.estimator.estimate(x, batch, 0.0, 1.0, buffers, out)  # type: ignore[no-any-return]
 
     def apply(
-        self, regularizer: Any, x: Array, message: Array, amount: float, start: int, stop: int, point: Array, out: Array
+        self, regularizer: Any, x: Array, message: Array, pace: Pace, start: int, stop: int, point: Array, out: Array
     ) -> None:
-        """Run the prox of ``x - amount * g``; for a slice of the rows only if the regulariser is element-wise."""
+        """Run the prox of ``x - eta * g``; for a slice of the rows only if the regulariser is element-wise."""
         old, gradient, argument = x[start:stop].ravel(), message[start:stop].ravel(), point[start:stop].ravel()
-        step = x.dtype.type(amount)
+        eta = min(pace.now, pace.allowed)
+        step = x.dtype.type(eta)
         for j in range(old.size):
             argument[j] = old[j] - step * gradient[j]
         penalised = max(min(self.penalised, stop) - start, 0)
-        prox_of_penalised(regularizer, penalised, point[start:stop], amount, out[start:stop])
+        prox_of_penalised(regularizer, penalised, point[start:stop], eta, out[start:stop])
 
 
 @kernel

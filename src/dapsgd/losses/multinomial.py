@@ -64,7 +64,8 @@ class Multinomial(NamedTuple):
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn class numbers into indicator rows; allow rows of probabilities."""
         if y.ndim == 1:
-            labels = y.astype(np.int64)
+            with np.errstate(invalid="ignore"):  # of numbers too large for an integer
+                labels = y.astype(np.int64)
             if (labels != y).any() or (labels < 0).any():
                 raise ValueError("y must hold class numbers 0, 1, ..., K-1 for Multinomial")
             classes = int(labels.max()) + 1

@@ -47,8 +47,9 @@ def norm(v: Array) -> float:
         return np.sqrt(total)
     top = 0.0
     for j in range(v.size):
-        if not abs(v[j]) <= top:  # also if it is NaN
-            top = abs(v[j])
+        if v[j] != v[j]:
+            return np.nan
+        top = max(top, abs(v[j]))
     if top == 0.0 or not np.isfinite(top):
         return top
     scaled = 0.0

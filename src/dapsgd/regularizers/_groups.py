@@ -53,7 +53,7 @@ def _members(groups: Any, rows: int) -> list[Array]:
                 "for unequal groups give a list of index arrays or a label per coordinate"
             )
         return list(np.arange(rows, dtype=np.int64).reshape(-1, int(groups)))
-    if isinstance(groups, (str, bytes, float)) or groups is None:
+    if isinstance(groups, (str, bytes, bool, float)) or groups is None:
         raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}")
     if isinstance(groups, np.ndarray):
         if groups.ndim == 2:

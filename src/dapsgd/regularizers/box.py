@@ -39,8 +39,9 @@ class Box(NamedTuple):
 
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return 0 inside, infinity outside."""
+        low, high = w.dtype.type(self.low), w.dtype.type(self.high)  # as the projection rounds them
         for entry in w.ravel():
-            if not self.low <= entry <= self.high:
+            if not low <= entry <= high:
                 return np.inf
         return 0.0
 

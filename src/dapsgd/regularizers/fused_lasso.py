@@ -67,9 +67,27 @@ class FusedLasso(NamedTuple):
             soft_threshold(out, step * self.l1, out)
 
     def lam_max(self, gradient: Array) -> float:
-        """Return the smallest strength whose answer is constant, given the gradient at the best constant."""
-        centred = gradient - gradient.mean(axis=0)
-        return float(np.abs(centred.cumsum(axis=0, dtype=np.float64)[:-1]).max(initial=0.0))
+        """Return the smallest strength whose answer is constant, given the gradient at the best constant.
+
+        If that constant is not zero, the L1 part has one slope, which centring removes. At zero every slope from -l1 to
+        l1 is allowed: the string's heights then change from one entry to the next by the gradient, give or take l1.
+        """
+        slopes = gradient.reshape(len(gradient), -1).astype(np.float64)
+        mean = slopes.mean(axis=0)
+        at_zero = np.abs(mean) < (1.0 - 1e-6) * self.l1
+        give = np.where(at_zero, self.l1, 0.0)
+        sums = (slopes - np.where(at_zero, 0.0, mean)).cumsum(axis=0)
+        fastest = sums + give * np.arange(1, len(sums) + 1)[:, None]
+        slowest = 2.0 * sums - fastest
+        bounds = [
+            slowest[:-1],  # coming from height 0 at the start
+            -fastest[:-1],
+            fastest[:-1] - fastest[-1],  # going to height 0 at the end
+            slowest[-1] - slowest[:-1],
+            0.5 * (np.maximum.accumulate(fastest) - fastest)[1:-1],  # going from one side to the other in between
+            0.5 * (slowest - np.minimum.accumulate(slowest))[1:-1],
+        ]
+        return float(max(bound.max(initial=0.0) for bound in bounds))
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         r"""Return :math:`2\lambda\sqrt{m - 1}`, plus :math:`\lambda_1\sqrt m` for the L1 part."""
@@ -114,8 +132,19 @@ def denoise(v: Array, threshold: float, out: Array) -> None:
             enter = threshold if v[j] > v[j - 1] else -threshold
         if stop < last:
             leave = threshold if v[stop + 1] > v[stop] else -threshold
+        if j == 0 and stop == last and threshold > enough(v):
+            threshold = enough(v)  # a larger one has the same answer, but would drown v in rounding errors
         denoise_piece(v[j : stop + 1], threshold, enter, leave, out[j : stop + 1])
         j = stop + 1
+
+
+@kernel
+def enough(v: Array) -> float:
+    """Return a threshold whose answer is constant: twice the farthest that running sums get from a straight line."""
+    low = high = v[0]
+    for j in range(1, v.size):
+        low, high = min(low, v[j]), max(high, v[j])
+    return 0.5 * v.size * (high - low)
 
 
 @kernel

@@ -44,6 +44,8 @@ class NuclearNorm(NamedTuple):
         """Return the regulariser's value."""
         if w.ndim == 1:
             return self.lam * norm(w)
+        if not np.isfinite(w).all():
+            return np.nan
         return self.lam * np.linalg.svd(w, full_matrices=False)[1].sum()
 
     def prox(self, v: Array, step: float, out: Array) -> None:
@@ -68,6 +70,17 @@ def threshold_singular_values(v: Array, threshold: float, out: Array) -> None:
     if not np.isfinite(v).all():
         out[:] = np.nan
         return
+    size = np.abs(v).max()
+    if size == 0.0 or 1e-9 < size < 1e9:
+        threshold_moderate(v, threshold, out)
+    else:  # the Gram matrix would overflow or underflow
+        threshold_moderate(v / size, threshold / size, out)
+        out *= size
+
+
+@kernel
+def threshold_moderate(v: Array, threshold: float, out: Array) -> None:
+    """Soft-threshold the singular values of a matrix whose entries have squares."""
     tall = v.shape[0] >= v.shape[1]
     gram = v.T @ v if tall else v @ v.T
     eigenvalues, vectors = np.linalg.eigh(gram)

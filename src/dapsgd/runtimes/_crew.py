@@ -13,7 +13,7 @@ from .._jit import compiled
 from ..result import Schedule
 from ..updates import make_buffers, padded
 from . import _engine as engine
-from ._locks import HASTY, PATIENT, acquire, locks
+from ._locks import acquire, locks
 from ._plan import Clock, Monitor, Outcome, Plan
 
 __all__ = ["Crew", "make_crew"]
@@ -37,7 +37,7 @@ class Crew:
         self._own = [_make_own(plan, worker, self._shared.copies[worker]) for worker in range(plan.workers)]
         for worker in range(plan.workers):
             self._draw(worker)
-            acquire(gates[worker], 1)  # a gate is closed until another worker opens it
+            acquire(gates[worker])  # a gate is closed until another worker opens it
         self._seconds_of_record = np.zeros(len(self._shared.record_at))
         # Compile everything now, before any thread and any clock starts.
         self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
@@ -141,7 +141,6 @@ def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
         log_rows=np.zeros((logged, plan.batch_size if logged else 0), np.int64),
         record_at=np.zeros(slots, np.int64),
         max_delay=plan.max_delay,
-        spins=PATIENT if plan.workers <= plan.cores else HASTY,
     )
 
 
@@ -151,7 +150,7 @@ def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
         worker=worker,
         x=x,
         message=np.zeros_like(plan.x0),
-        buffers=make_buffers(plan.parts, plan.x0),
+        buffers=make_buffers(plan.targets, plan.x0),
         draws=np.zeros((ahead, plan.batch_size), np.int64),
         state=padded(engine.STATES, np.int64),
     )

@@ -33,7 +33,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..steps import StepRule, allowed_step, step_at
-from ..updates import Buffers, Parts, apply, work
+from ..updates import Buffers, Pace, Parts, apply, work
 from ._locks import acquire, release
 
 __all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Own", "Shared", "pause", "run"]
@@ -72,7 +72,6 @@ class Shared(NamedTuple):
     log_rows: Array  # and which rows
     record_at: Array  # the iteration of each record
     max_delay: int
-    spins: int  # how long to look at a lock before sleeping
 
 
 class Own(NamedTuple):
@@ -101,7 +100,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         batch = own.draws[state[DRAWN]]
         eta = step_at(rule, state[VERSION])
         finite = work(parts, own.x, batch, eta, own.buffers, own.message)
-        acquire(head, shared.spins)
+        acquire(head)
         wait_for_turn(shared, own)
         t = counters[ITERATION]
         if t >= counters[LAST] or not finite:
@@ -113,7 +112,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
             release(head)
             return DONE if finite else DIVERGED
         state[DRAWN] += 1
-        amount = take_iteration(parts, rule, shared, own, t, eta, batch)
+        pace = take_iteration(rule, shared, own, t, eta, batch)
         slot = -1
         if t + 1 == counters[RECORD_NEXT]:
             slot = counters[RECORDS]
@@ -126,7 +125,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         if counters[PAUSE] == 0 and t + 1 < counters[LAST] and counters[LEASES] <= shared.max_delay:
             take_lease(shared, own)  # what this update leaves in the worker's copy is the version it goes on with
         open_gates(shared)
-        sweep(parts, shared, own, amount, t, slot)
+        sweep(parts, shared, own, pace, t, slot)
         if slot >= 0:
             return RECORDED
 
@@ -135,7 +134,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
 def read(shared: Shared, own: Own) -> int:
     """Copy the parameter, in one version, once a lease is to be had; return -1, or the reason to go back to Python."""
     counters, stripes, bounds = shared.counters, shared.stripes, shared.bounds
-    acquire(stripes[0], shared.spins)
+    acquire(stripes[0])
     while True:
         if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
             reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
@@ -147,7 +146,7 @@ def read(shared: Shared, own: Own) -> int:
     take_lease(shared, own)
     for s in range(stripes.size):
         if s > 0:
-            acquire(stripes[s], shared.spins)
+            acquire(stripes[s])
             release(stripes[s - 1])
         if shared.holder[s] != own.worker:
             copy(shared.copies[shared.holder[s], bounds[s] : bounds[s + 1]], own.x[bounds[s] : bounds[s + 1]])
@@ -156,15 +155,15 @@ def read(shared: Shared, own: Own) -> int:
 
 
 @kernel
-def sweep(parts: Parts, shared: Shared, own: Own, amount: float, t: int, slot: int) -> None:
+def sweep(parts: Parts, shared: Shared, own: Own, pace: Pace, t: int, slot: int) -> None:
     """Apply the message stripe by stripe, the head being held, and record in passing."""
     stripes, bounds = shared.stripes, shared.bounds
     for s in range(stripes.size):
         if s > 0:
-            acquire(stripes[s], shared.spins)
+            acquire(stripes[s])
             release(stripes[s - 1])
         start, stop = bounds[s], bounds[s + 1]
-        apply(parts, shared.copies[shared.holder[s]], own.message, amount, start, stop, own.buffers, own.x)
+        apply(parts, shared.copies[shared.holder[s]], own.message, pace, start, stop, own.buffers, own.x)
         shared.holder[s] = own.worker
         if shared.mean.size > 0:
             average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 2)
@@ -191,14 +190,11 @@ def average(mean: Array, x: Array, count: int) -> None:
 
 
 @kernel
-def take_iteration(
-    parts: Parts, rule: StepRule, shared: Shared, own: Own, t: int, eta: float, batch: Array
-) -> float:
-    """Make this worker's update iteration t: count, log, give back the lease; return the amount to apply."""
+def take_iteration(rule: StepRule, shared: Shared, own: Own, t: int, eta: float, batch: Array) -> Pace:
+    """Make this worker's update iteration t: count, log, give back the lease; return the step-sizes it has to do with."""
     version = own.state[VERSION]
     ring = shared.spent.size
     allowed = allowed_step(rule, shared.spent[t % ring] - shared.spent[version % ring])
-    amount = parts.update.amount(eta, step_at(rule, t), allowed)
     shared.spent[(t + 1) % ring] = shared.spent[t % ring] + min(eta, allowed)
     shared.delays[t - version] += 1
     if shared.log_worker.size > 0:
@@ -207,7 +203,7 @@ def take_iteration(
         shared.log_rows[t, :] = batch
     drop_lease(shared, own)
     shared.counters[ITERATION] = t + 1
-    return amount  # type: ignore[no-any-return]
+    return Pace(eta, step_at(rule, t), allowed)
 
 
 @kernel
@@ -262,8 +258,8 @@ def sleep_at_gate(shared: Shared, own: Own) -> None:
     """Let go of the head, sleep until somebody opens the gate, take the head again."""
     shared.waiting[own.worker] = 1
     release(shared.stripes[0])
-    acquire(shared.gates[own.worker], shared.spins)
-    acquire(shared.stripes[0], shared.spins)
+    acquire(shared.gates[own.worker])
+    acquire(shared.stripes[0])
 
 
 @kernel
@@ -278,7 +274,7 @@ def open_gates(shared: Shared) -> None:
 @kernel
 def pause(shared: Shared) -> None:
     """Ask every worker to finish its update and come back to Python."""
-    acquire(shared.stripes[0], shared.spins)
+    acquire(shared.stripes[0])
     shared.counters[PAUSE] = 1
     open_gates(shared)
     release(shared.stripes[0])

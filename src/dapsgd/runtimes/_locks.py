@@ -17,12 +17,9 @@ import numpy as np
 
 from .._jit import extern, kernel
 
-__all__ = ["HASTY", "PATIENT", "acquire", "locks", "release"]
+__all__ = ["acquire", "locks", "release"]
 
-# How often to look at a lock before sleeping, at a few nanoseconds each. Long enough for most critical sections where every
-# worker has a core, and short where somebody else could use this one.
-PATIENT, HASTY = 20_000, 400
-
+_SPINS = 1000  # about 5 microseconds: longer than most critical sections, shorter than a sleep and a wake-up
 _SPREAD = 4  # a lock is 32 bytes: take every fourth, so that no two share a cache line
 
 
@@ -61,9 +58,9 @@ def release(lock: int) -> None:
 
 
 @kernel
-def acquire(lock: int, spins: int) -> None:
-    """Acquire a lock: look at it so many times, then sleep until it is free."""
-    for _ in range(spins):
+def acquire(lock: int) -> None:
+    """Acquire a lock: spin briefly, then sleep until it is free."""
+    for _ in range(_SPINS):
         if _try(lock, 0) == 1:
             return
     _try(lock, 1)

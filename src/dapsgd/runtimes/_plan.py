@@ -22,10 +22,12 @@ class Plan:
     """Everything a runtime needs to know; it never looks at the problem itself."""
 
     parts: Parts
+    alive: Any  # what the handles in ``parts`` point to
+    rows: int  # of the data
+    targets: int
     rule: StepRule
     x0: Array
     workers: int
-    cores: int  # that this process may use
     max_delay: int
     batch_size: int
     max_iter: int
@@ -34,11 +36,6 @@ class Plan:
     average: bool
     elementwise: bool  # may the master's prox be run stripe by stripe?
     seed: np.random.SeedSequence
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of the data."""
-        return len(self.parts.weights)
 
 
 class Monitor(Protocol):

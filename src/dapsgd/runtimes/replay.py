@@ -9,7 +9,7 @@ import numpy as np
 from .._jit import compiled
 from ..result import Schedule
 from ..steps import allowed_step, step_at
-from ..updates import apply, make_buffers, work
+from ..updates import Pace, apply, make_buffers, work
 from ._blas import single_threaded_blas
 from ._plan import Clock, Monitor, Outcome, Plan
 
@@ -54,13 +54,13 @@ class Replay:
         schedule.check(plan.rows)
         length = min(plan.max_iter, len(schedule))
         memory = int(schedule.delays[:length].max(initial=0)) + 1  # versions that may still be read
-        x, message, buffers = plan.x0.copy(), np.zeros_like(plan.x0), make_buffers(parts, plan.x0)
+        x, message, buffers = plan.x0.copy(), np.zeros_like(plan.x0), make_buffers(plan.targets, plan.x0)
         mean = x.copy() if plan.average else x[:0].copy()
         versions = np.zeros((memory, *x.shape), x.dtype)
         spent = np.zeros(memory + 1)
         delays = np.zeros(max(plan.max_delay + 1, memory), np.int64)
         compiled_work = compiled(work, parts, x, schedule.rows[0], 1.0, buffers, message)
-        compiled_apply = compiled(apply, parts, x, message, 1.0, 0, len(x), buffers, x)
+        compiled_apply = compiled(apply, parts, x, message, Pace(1.0, 1.0, 1.0), 0, len(x), buffers, x)
         clock = Clock()
         monitor.start()
         done, stop, shown = 0, False, time.perf_counter()
@@ -73,8 +73,8 @@ class Replay:
                     if not compiled_work(parts, versions[read % memory], schedule.rows[done], eta, buffers, message):
                         monitor.diverged(done)
                     allowed = allowed_step(rule, spent[done % len(spent)] - spent[read % len(spent)])
-                    amount = parts.update.amount(eta, step_at(rule, done), allowed)
-                    compiled_apply(parts, x, message, amount, 0, len(x), buffers, x)
+                    pace = Pace(eta, step_at(rule, done), allowed)
+                    compiled_apply(parts, x, message, pace, 0, len(x), buffers, x)
                     spent[(done + 1) % len(spent)] = spent[done % len(spent)] + min(eta, allowed)
                     delays[done - read] += 1
                     done += 1

@@ -1,0 +1,172 @@
+"""Handles: a compiled method and its term as two numbers, so that code which calls it need not be compiled for it.
+
+The asynchronous engine is the same for every loss and every regulariser. If it took the terms themselves, numba would
+compile it anew for each combination, for seconds. It takes handles instead: the address of the compiled method and the
+address of the term's data. So each loss and each regulariser is compiled once, on its own, and every combination of what is
+compiled already starts at once. The cost is an indirect call, some nanoseconds.
+
+A term's data is the structure that numba would pass by value, written to memory once, with its arrays' reference counts
+left out: whoever makes a handle keeps the arrays alive (see :class:`Handle`), and workers do not fight over the counts.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._jit import address_of, compiled, when_numba_loads
+
+__all__ = ["EstimatorHandle", "Handle", "RegularizerHandle", "make_handle"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Handle(NamedTuple):
+    """A term's compiled method, and what must live as long as it may be called."""
+
+    code: int
+    data: int
+    alive: Any
+
+
+class RegularizerHandle(NamedTuple):
+    """A regulariser in compiled code that was not compiled for it."""
+
+    code: int
+    data: int
+
+    def prox(self, v: Array, step: float, out: Array) -> None:
+        """Call the regulariser's prox."""
+        call(self.code, self.data, (v, step, out))
+
+
+class EstimatorHandle(NamedTuple):
+    """A gradient estimate, with rows and loss, in compiled code that was not compiled for it."""
+
+    code: int
+    data: int
+
+    def estimate(self, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
+        """Call the estimator's estimate."""
+        return call(self.code, self.data, (x, batch, keep, scale, buffers, out))
+
+
+def prox_entry(kind: Any, data: int, v: Array, step: float, out: Array) -> bool:
+    """Run the prox of the regulariser whose data is at an address."""
+    load(data, kind).prox(v, step, out)
+    return True
+
+
+def estimate_entry(
+    kind: Any, data: int, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array
+) -> bool:
+    """Run the estimate of the estimator whose data is at an address."""
+    return load(data, kind).estimate(x, batch, keep, scale, buffers, out)  # type: ignore[no-any-return]
+
+
+def make_handle(entry: Callable[..., bool], term: tuple[Any, ...], *arguments: Any) -> Handle:
+    """Compile ``entry`` for a term and further arguments of these types, and write the term's data to memory."""
+    import numba
+
+    kind = numba.typeof(term)
+    memory = np.zeros(_size_of(kind) + 64, np.uint8)
+    data = int(memory.ctypes.data)
+    compiled(write, term, data)(term, data)
+    code = address_of(entry, term, (kind, data, *arguments))
+    return Handle(code, data, (memory, term))
+
+
+def _size_of(kind: Any) -> int:
+    from numba.core.registry import cpu_target
+
+    context = cpu_target.target_context
+    return int(context.get_abi_sizeof(context.get_data_type(kind)))
+
+
+def write(term: Any, address: int) -> None:
+    """Write a term's data to memory."""
+    store(term, address)
+
+
+# The three functions below exist in compiled code only.
+
+
+def load(address: int, kind: Any) -> Any:
+    """Return the term whose data is at an address."""
+    raise NotImplementedError("only in compiled code")
+
+
+def store(term: Any, address: int) -> None:
+    """Write a term's data to memory, without reference counts."""
+    raise NotImplementedError("only in compiled code")
+
+
+def call(code: int, data: int, arguments: tuple[Any, ...]) -> bool:
+    """Call the compiled entry at an address."""
+    raise NotImplementedError("only in compiled code")
+
+
+@when_numba_loads
+@functools.cache
+def _register() -> None:
+    from numba.core import cgutils, types
+    from numba.extending import intrinsic, overload
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def load_it(typing: Any, address: Any, kind: Any) -> Any:
+        term = kind.instance_type
+
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            model = context.data_model_manager[term]
+            pointer = builder.inttoptr(arguments[0], model.get_data_type().as_pointer())
+            return model.load_from_data_pointer(builder, pointer)
+
+        return term(address, kind), emit
+
+    def without_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value)
+            array.meminfo = cgutils.get_null_value(array.meminfo.type)
+            array.parent = cgutils.get_null_value(array.parent.type)
+            return array._getvalue()
+        if isinstance(kind, types.BaseTuple):
+            for place, part in enumerate(kind):
+                bare = without_counts(context, builder, part, builder.extract_value(value, place))
+                value = builder.insert_value(value, bare, place)
+        return value
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def store_it(typing: Any, term: Any, address: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            model = context.data_model_manager[term]
+            pointer = builder.inttoptr(arguments[1], model.get_data_type().as_pointer())
+            bare = without_counts(context, builder, term, arguments[0])
+            builder.store(model.as_data(builder, bare), pointer)
+            return context.get_dummy_value()
+
+        return types.void(term, address), emit
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def call_it(typing: Any, code: Any, data: Any, arguments: Any) -> Any:
+        takes = (types.voidptr, types.intp, *arguments)  # the first stands for the entry's ``kind``, which has no value
+
+        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            convention = context.call_conv
+            pointer = builder.inttoptr(values[0], convention.get_function_type(types.boolean, takes).as_pointer())
+            null = cgutils.get_null_value(context.get_value_type(types.voidptr))
+            unpacked = [builder.extract_value(values[2], place) for place in range(len(arguments))]
+            status, result = convention.call_function(
+                builder, pointer, types.boolean, takes, [null, values[1], *unpacked]
+            )
+            with cgutils.if_unlikely(builder, status.is_error):
+                convention.return_status_propagate(builder, status)
+            return result
+
+        return types.boolean(code, data, arguments), emit
+
+    overload(load)(lambda address, kind: lambda address, kind: load_it(address, kind))
+    overload(store)(lambda term, address: lambda term, address: store_it(term, address))
+    overload(call)(lambda code, data, arguments: lambda code, data, arguments: call_it(code, data, arguments))
