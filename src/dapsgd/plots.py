@@ -1,0 +1,100 @@
+"""Pictures. Matplotlib is imported when the first one is drawn."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .result import Result, Trace
+
+__all__ = ["COLOURS", "plot_result", "plot_trace", "save"]
+
+# Okabe and Ito's colours, told apart also by people who do not see red and green as different.
+COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
+
+_LABELS = {
+    "seconds": "seconds",
+    "iteration": "iterations",
+    "passes": "passes over the data",
+    "objective": "objective",
+    "residual": "residual",
+    "distance": r"distance to $x^\star$",
+}
+_LOGARITHMIC = ("residual", "distance")
+
+
+def pyplot() -> Any:
+    """Import matplotlib, or say how to get it."""
+    try:
+        from matplotlib import pyplot as plt
+    except ImportError:
+        raise ImportError("pictures need matplotlib: pip install 'dapsgd[plot]'") from None
+    return plt
+
+
+def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: Any = None, **kwargs: Any) -> Any:
+    """Draw one column of a trace against another and return the axes."""
+    from ._checks import known_name
+
+    known_name("y", y, trace.columns())
+    known_name("x", x, trace.columns())
+    if ax is None:
+        ax = pyplot().figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
+    kwargs.setdefault("color", COLOURS["dap"])
+    ax.plot(getattr(trace, x), getattr(trace, y), **kwargs)
+    values = getattr(trace, y)
+    if y in _LOGARITHMIC and (values[np.isfinite(values)] > 0.0).any():
+        ax.set_yscale("log")
+    ax.set_xlabel(_LABELS[x])
+    ax.set_ylabel(_LABELS[y])
+    ax.grid(True, color="#dddddd", linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def plot_result(result: Result, path: Any = None) -> Figure:
+    """Draw what was recorded of a run: a column a clock, a row a quantity, and the delays."""
+    plt = pyplot()
+    rows = ["objective", "residual"]
+    if np.isfinite(result.trace.distance).any():
+        rows.append("distance")
+    delays = result.delays.sum() > 0 and len(result.delays) > 1
+    clocks = ["seconds", "iteration", "passes"]
+    figure = plt.figure(figsize=(11.0, 2.6 * (len(rows) + delays)), layout="constrained")
+    axes = figure.subplots(len(rows) + delays, len(clocks), squeeze=False)
+    for line, quantity in zip(axes, rows, strict=False):
+        for ax, clock in zip(line, clocks, strict=True):
+            plot_trace(result.trace, y=quantity, x=clock, ax=ax)
+    if delays:
+        for ax in axes[-1, 1:]:
+            ax.remove()
+        ax = axes[-1, 0]
+        ax.bar(np.arange(len(result.delays)), result.delays / result.delays.sum(), color=COLOURS["dap"])
+        ax.set_xlabel("delay, in updates")
+        ax.set_ylabel("share of updates")
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(result.message, fontsize=10, color=COLOURS["ink"])
+    if path is not None:
+        save(figure, path)
+    return figure  # type: ignore[no-any-return]
+
+
+def save(figure: Figure, path: Any) -> None:
+    """Save a picture under a temporary name, then rename it: a reader never sees half of it."""
+    path = os.fspath(path)
+    root, ending = os.path.splitext(path)
+    temporary = f"{root}.{os.getpid()}.part{ending or '.png'}"
+    try:
+        figure.savefig(temporary, dpi=150)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

@@ -1,0 +1,188 @@
+"""The asynchronous engine computes exactly the paper's recursion: nothing lost, nothing doubled, no delay too long."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import dapsgd as ds
+
+from . import cases
+
+PAPER = ["l1", "group_lasso", "fused_lasso", "nuclear"]
+
+
+def paper_problem(regularizer, seed=0):
+    return cases.problem("squared", regularizer, n=200, seed=seed, multi=regularizer == "nuclear", l2=0.05)
+
+
+def check_run(run, again, iterations, max_delay):
+    assert run.iterations == iterations == len(run.schedule)
+    assert run.delays.sum() == iterations
+    assert len(run.delays) == max_delay + 1
+    assert run.schedule.delays.min() >= 0
+    assert run.schedule.delays.max() <= max_delay
+    assert (np.bincount(run.schedule.delays, minlength=max_delay + 1) == run.delays).all()
+    assert np.linalg.norm(run.iterate - again.iterate) <= 1e-9 * np.linalg.norm(again.iterate)
+
+
+@pytest.mark.parametrize("regularizer", PAPER)
+@pytest.mark.parametrize("algorithm", ["tap-sgd", "dap-sgd"])
+def test_replay_of_20000_iterations_with_4_workers(algorithm, regularizer):
+    problem = paper_problem(regularizer)
+    step = ds.InverseTime(200.0, 0.02)
+    for seed in range(2):
+        run = ds.solve(
+            problem, algorithm, workers=4, step=step, max_iter=20_000, tol=0, seed=seed, record_schedule=True
+        )
+        again = ds.solve(problem, algorithm, runtime=ds.Replay(run.schedule), step=step, tol=0)
+        check_run(run, again, 20_000, max_delay=4)
+        assert set(run.schedule.worker) <= set(range(4))
+
+
+@pytest.mark.parametrize("max_delay", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_the_bound_on_the_delay_holds(workers, max_delay):
+    problem = paper_problem("fused_lasso")
+    options = {"step": ds.DelayAdaptive(ds.Constant(0.01), budget=0.02), "tol": 0, "average": True}
+    run = ds.solve(
+        problem,
+        "dap-sgd",
+        workers=workers,
+        max_delay=max_delay,
+        batch_size=3,
+        max_iter=1500,
+        seed=workers,
+        record_schedule=True,
+        **options,
+    )
+    again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), **options)
+    check_run(run, again, 1500, max_delay)
+
+
+def test_element_wise_master_is_parallel_over_stripes(monkeypatch):
+    from dapsgd.runtimes import _crew
+
+    monkeypatch.setattr(_crew, "_STRIPE", 2)  # six locks for twelve coordinates
+    for algorithm in ("tap-sgd", "dap-sgd"):
+        for options in ({}, {"fit_intercept": True}):
+            problem = cases.problem("logistic", "l1", n=100, l2=0.05, **options)
+            step = ds.Constant(0.02)
+            run = ds.solve(
+                problem, algorithm, workers=5, step=step, max_iter=5000, tol=0, seed=1, record_schedule=True
+            )
+            again = ds.solve(problem, algorithm, runtime=ds.Replay(run.schedule), step=step, tol=0)
+            check_run(run, again, 5000, 5)
+            assert run.intercept == pytest.approx(again.intercept, rel=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_and_single_precision_runs_replay(sparse, dtype):
+    problem = cases.problem("huber", "sparse_group_lasso", n=100, l2=0.05, sparse=sparse, dtype=dtype)
+    step = ds.Constant(0.02)
+    run = ds.solve(problem, "dap-sgd", workers=3, step=step, max_iter=3000, tol=0, seed=1, record_schedule=True)
+    again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), step=step, tol=0)
+    assert run.iterate.dtype == run.x.dtype == dtype
+    assert np.array_equal(run.iterate, again.iterate)
+
+
+@pytest.mark.parametrize("runtime", ["serial", "threads"])
+def test_same_seed_and_one_worker_give_the_same_bits(runtime):
+    problem = paper_problem("fused_lasso")
+    options = {"runtime": runtime, "workers": 1, "step": ds.Constant(0.01), "max_iter": 6000, "tol": 0, "seed": 7}
+    first = ds.solve(problem, "dap-sgd", record_every=17, **options)
+    second = ds.solve(problem, "dap-sgd", record_every=1000, **options)
+    other = ds.solve(problem, "dap-sgd", **{**options, "seed": 8})
+    assert np.array_equal(first.iterate, second.iterate)
+    assert not np.array_equal(first.iterate, other.iterate)
+
+
+def test_threads_approach_the_optimum():
+    problem = paper_problem("group_lasso")
+    best = ds.solve(problem, "fista", tol=1e-12)
+    for algorithm in ("tap-sgd", "dap-sgd"):
+        run = ds.solve(problem, algorithm, workers=4, max_passes=300, tol=0, seed=0, x_star=best.x)
+        assert run.objective - best.objective <= 1e-3 * best.objective
+        assert run.trace.distance[-1] < 0.1 * run.trace.distance[0]
+        assert len(run.trace) == 101
+        assert (np.diff(run.trace.seconds) >= 0).all()
+        assert run.trace.iteration[-1] == run.iterations
+
+
+def test_no_thread_outlives_the_call():
+    before = threading.active_count()
+    problem = paper_problem("l1")
+    ds.solve(problem, "dap-sgd", workers=6, max_iter=500, seed=0, tol=0)
+    assert threading.active_count() == before
+    with pytest.raises(ds.DivergenceError):
+        ds.solve(problem, "dap-sgd", workers=6, step=ds.Constant(1e3), max_iter=100_000, seed=0)
+    assert threading.active_count() == before
+
+    def fail(checkup):
+        raise RuntimeError("from a callback")
+
+    with pytest.raises(RuntimeError, match="from a callback"):
+        ds.solve(problem, "dap-sgd", workers=6, max_iter=500, seed=0, callbacks=[fail])
+    assert threading.active_count() == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends itself a POSIX signal")
+@pytest.mark.parametrize("runtime", ["serial", "threads"])
+def test_ctrl_c_ends_a_long_run(runtime):
+    problem = paper_problem("fused_lasso")
+    before = threading.active_count()
+    seen = []
+
+    def interrupt(checkup):
+        seen.append(checkup.iteration)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        ds.solve(problem, "dap-sgd", runtime=runtime, max_iter=10**9, record_every=1000, tol=0, callbacks=[interrupt])
+    assert threading.active_count() == before
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ds.solve(problem, "dap-sgd", runtime=runtime, max_iter=10**9, record_every=10**9, tol=0)
+    timer.join()
+    assert threading.active_count() == before
+
+
+def test_callbacks_see_every_recorded_point_and_can_stop():
+    problem = paper_problem("l1")
+    seen = []
+
+    def stop_at_500(checkup):
+        seen.append(checkup)
+        return checkup.iteration >= 500
+
+    run = ds.solve(
+        problem, "dap-sgd", workers=2, max_iter=10**7, record_every=100, tol=0, seed=0, callbacks=[stop_at_500]
+    )
+    assert [c.iteration for c in seen[:6]] == [0, 100, 200, 300, 400, 500]
+    assert run.iterations < 10**7
+    assert "callback" in run.message
+    assert seen[3].objective == pytest.approx(problem.objective(seen[3].x))
+    assert seen[3].residual == pytest.approx(problem.residual(seen[3].x))
+
+
+def test_a_run_stops_when_the_residual_is_small():
+    problem = paper_problem("l1")
+    run = ds.solve(problem, "dap-sgd", workers=2, tol=0.05, max_passes=2000, seed=0)
+    assert run.converged
+    assert run.passes < 2000
+    assert run.residual <= 0.05 * problem.residual(np.zeros(problem.shape))
+
+
+@pytest.mark.parametrize("runtime", ["serial", "threads"])
+def test_divergence_is_noticed_and_explained(runtime):
+    problem = paper_problem("fused_lasso")
+    with pytest.raises(ds.DivergenceError, match=r"iteration \d+.*Constant") as caught:
+        ds.solve(problem, "dap-sgd", runtime=runtime, step=ds.Constant(10.0), max_iter=10**6, tol=0, seed=0)
+    assert caught.value.iteration < 10**5
+    safe = ds.solve(problem, "dap-sgd", step=ds.Constant(caught.value.suggested_step), max_iter=5000, tol=0, seed=0)
+    assert np.isfinite(safe.objective)
