@@ -46,9 +46,7 @@ def test_one_worker_equals_the_reference(loss, regularizer):
     grad, prox = in_numpy(problem)
     x0 = np.zeros(problem.shape)
     for algorithm in ("p-sgd", "tap-sgd", "dap-sgd"):
-        run = ds.solve(
-            problem, algorithm, runtime="serial", step=step, max_iter=60, tol=0, seed=3, record_schedule=True
-        )
+        run = ds.solve(problem, algorithm, runtime="serial", step=step, max_iter=60, tol=0, seed=3, record_schedule=True)
         expected = reference.p_sgd(grad, prox, lambda t: 1.0 / (30.0 + 0.1 * t), x0, run.schedule.rows)
         scale = max(1.0, np.abs(expected).max())
         assert np.abs(run.iterate - expected).max() <= 1e-12 * scale, algorithm

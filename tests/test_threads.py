@@ -34,9 +34,7 @@ def test_replay_of_20000_iterations_with_4_workers(algorithm, regularizer):
     problem = paper_problem(regularizer)
     step = ds.InverseTime(200.0, 0.02)
     for seed in range(2):
-        run = ds.solve(
-            problem, algorithm, workers=4, step=step, max_iter=20_000, tol=0, seed=seed, record_schedule=True
-        )
+        run = ds.solve(problem, algorithm, workers=4, step=step, max_iter=20_000, tol=0, seed=seed, record_schedule=True)
         again = ds.solve(problem, algorithm, runtime=ds.Replay(run.schedule), step=step, tol=0)
         check_run(run, again, 20_000, max_delay=4)
         assert set(run.schedule.worker) <= set(range(4))
@@ -70,9 +68,7 @@ def test_element_wise_master_is_parallel_over_stripes(monkeypatch):
         for options in ({}, {"fit_intercept": True}):
             problem = cases.problem("logistic", "l1", n=100, l2=0.05, **options)
             step = ds.Constant(0.02)
-            run = ds.solve(
-                problem, algorithm, workers=5, step=step, max_iter=5000, tol=0, seed=1, record_schedule=True
-            )
+            run = ds.solve(problem, algorithm, workers=5, step=step, max_iter=5000, tol=0, seed=1, record_schedule=True)
             again = ds.solve(problem, algorithm, runtime=ds.Replay(run.schedule), step=step, tol=0)
             check_run(run, again, 5000, 5)
             assert run.intercept == pytest.approx(again.intercept, rel=1e-9)
@@ -160,9 +156,7 @@ def test_callbacks_see_every_recorded_point_and_can_stop():
         seen.append(checkup)
         return checkup.iteration >= 500
 
-    run = ds.solve(
-        problem, "dap-sgd", workers=2, max_iter=10**7, record_every=100, tol=0, seed=0, callbacks=[stop_at_500]
-    )
+    run = ds.solve(problem, "dap-sgd", workers=2, max_iter=10**7, record_every=100, tol=0, seed=0, callbacks=[stop_at_500])
     assert [c.iteration for c in seen[:6]] == [0, 100, 200, 300, 400, 500]
     assert run.iterations < 10**7
     assert "callback" in run.message

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._jit import address_of, compiled, when_numba_loads
+from ._jit import address_of, run, when_numba_loads
 
 __all__ = ["EstimatorHandle", "Handle", "RegularizerHandle", "make_handle"]
 
@@ -60,11 +60,9 @@ def prox_entry(kind: Any, data: int, v: Array, step: float, out: Array) -> bool:
     return True
 
 
-def estimate_entry(
-    kind: Any, data: int, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array
-) -> bool:
+def estimate_entry(kind: Any, data: int, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
     """Run the estimate of the estimator whose data is at an address."""
-    return load(data, kind).estimate(x, batch, keep, scale, buffers, out)  # type: ignore[no-any-return]
+    return load(data, kind).estimate(x, batch, keep, scale, buffers, out)
 
 
 def make_handle(entry: Callable[..., bool], term: tuple[Any, ...], *arguments: Any) -> Handle:
@@ -74,7 +72,7 @@ def make_handle(entry: Callable[..., bool], term: tuple[Any, ...], *arguments: A
     kind = numba.typeof(term)
     memory = np.zeros(_size_of(kind) + 64, np.uint8)
     data = int(memory.ctypes.data)
-    compiled(write, term, data)(term, data)
+    run(write, term, data)
     code = address_of(entry, term, (kind, data, *arguments))
     return Handle(code, data, (memory, term))
 
@@ -112,10 +110,11 @@ def call(code: int, data: int, arguments: tuple[Any, ...]) -> bool:
 @when_numba_loads
 @functools.cache
 def _register() -> None:
-    from numba.core import cgutils, types
+    from numba import types
+    from numba.core import cgutils
     from numba.extending import intrinsic, overload
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def load_it(typing: Any, address: Any, kind: Any) -> Any:
         term = kind.instance_type
 
@@ -138,7 +137,7 @@ def _register() -> None:
                 value = builder.insert_value(value, bare, place)
         return value
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def store_it(typing: Any, term: Any, address: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             model = context.data_model_manager[term]
@@ -149,7 +148,7 @@ def _register() -> None:
 
         return types.void(term, address), emit
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def call_it(typing: Any, code: Any, data: Any, arguments: Any) -> Any:
         takes = (types.voidptr, types.intp, *arguments)  # the first stands for the entry's ``kind``, which has no value
 
@@ -158,9 +157,7 @@ def _register() -> None:
             pointer = builder.inttoptr(values[0], convention.get_function_type(types.boolean, takes).as_pointer())
             null = cgutils.get_null_value(context.get_value_type(types.voidptr))
             unpacked = [builder.extract_value(values[2], place) for place in range(len(arguments))]
-            status, result = convention.call_function(
-                builder, pointer, types.boolean, takes, [null, values[1], *unpacked]
-            )
+            status, result = convention.call_function(builder, pointer, types.boolean, takes, [null, values[1], *unpacked])
             with cgutils.if_unlikely(builder, status.is_error):
                 convention.return_status_propagate(builder, status)
             return result

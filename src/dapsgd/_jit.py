@@ -28,7 +28,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["address_of", "by_class", "cache_folder", "compiled", "extern", "kernel", "method_names", "when_numba_loads"]
+__all__ = ["address_of", "by_class", "cache_folder", "compiled", "extern", "kernel", "method_names", "run", "when_numba_loads"]
 
 _PACKAGE = __package__ or "dapsgd"
 _lock = threading.RLock()  # guards the three lists below and every call into numba's registries
@@ -105,7 +105,15 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
         numba = _register()
         dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
         dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
-        return dispatcher  # type: ignore[no-any-return]
+        return dispatcher
+
+
+def run(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call ``function`` compiled; the first time for arguments of these types it compiles."""
+    with _lock:
+        _register()
+        dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
+    return dispatcher(*arguments)
 
 
 def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ...]) -> int:
@@ -141,7 +149,7 @@ def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
 def _register() -> Any:
     """Hand every marked function and every term method to numba, once."""
     import numba
-    from numba.core import types
+    from numba import types
     from numba.extending import overload
 
     _register_methods()
@@ -156,18 +164,22 @@ def _register() -> Any:
         overload(function, strict=False)(_calling(types.ExternalFunction(symbol, signature), len(takes)))
     while _choices:
         function, choose, arity = _choices.pop()
-        overload(function, strict=False)(_of_arity(arity, lambda kind, choose=choose: choose(kind.instance_class)))
+        overload(function, strict=False)(_of_arity(arity, functools.partial(_choice, choose)))
     return numba
 
 
 @functools.cache
 def _register_methods() -> None:
-    from numba.core import types
+    from numba import types
     from numba.extending import overload_method
 
     for name, arity in _METHODS.items():
         pick = functools.partial(_plain_method, name)
         overload_method(types.BaseNamedTuple, name, strict=False)(_of_arity(arity + 1, pick))
+
+
+def _choice(choose: Callable[[type], Callable[..., Any]], kind: Any) -> Callable[..., Any]:
+    return choose(kind.instance_class)
 
 
 def _plain_method(name: str, kind: Any) -> Any:
@@ -200,14 +212,14 @@ def _of_arity(arity: int, pick: Callable[[Any], Any]) -> Callable[..., Any]:
     scope: dict[str, Any] = {"pick": pick}
     names = "".join(f", a{k}" for k in range(1, arity))
     exec(f"def overloaded(first{names}):\n    return pick(first)", scope)
-    return scope["overloaded"]  # type: ignore[no-any-return]
+    return scope["overloaded"]
 
 
 def _make_cache(function: Callable[..., Any], folder: Path) -> Any:
     """Build a numba cache that stores one file a specialisation, named after a hash of its signature."""
     from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-    class Locator(_CacheLocator):  # type: ignore[misc]
+    class Locator(_CacheLocator):
         _py_file = inspect.getfile(function)
 
         def get_cache_path(self) -> str:
@@ -219,13 +231,13 @@ def _make_cache(function: Callable[..., Any], folder: Path) -> Any:
         def get_disambiguator(self) -> str:
             return ""
 
-    class Impl(CompileResultCacheImpl):  # type: ignore[misc]
+    class Impl(CompileResultCacheImpl):
         def __init__(self, py_func: Callable[..., Any]) -> None:
             self._lineno = py_func.__code__.co_firstlineno
             self._locator = Locator()
             self._filename_base = f"{py_func.__module__}.{py_func.__qualname__}"
 
-    class KernelCache(FunctionCache):  # type: ignore[misc]
+    class KernelCache(FunctionCache):
         _impl_class = Impl
 
         def __init__(self, py_func: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._handles import Handle, RegularizerHandle, make_handle, prox_entry
-from ._jit import compiled, method_names
+from ._jit import method_names, run
 
 __all__ = ["bind", "check_loss", "check_regularizer", "prox"]
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 def check_loss(loss: Any) -> Any:
     """Return ``loss`` if compiled code can use it as one."""
-    methods = {"value": 2, "gradient": 3} if getattr(type(loss), "joint", False) else {"value": 2, "derivative": 2}
+    methods = {"value": 2, "gradient": 3} if has_trait(type(loss), "joint") else {"value": 2, "derivative": 2}
     return _check_term("loss", loss, methods, "dapsgd.Squared()")
 
 
@@ -26,6 +26,11 @@ def check_regularizer(regularizer: Any) -> Any:
     if hasattr(type(regularizer), "bind"):
         return regularizer
     return _check_term("regularizer", regularizer, {"value": 1, "prox": 3}, "dapsgd.L1(0.1)")
+
+
+def has_trait(kind: type, name: str) -> bool:
+    """Tell whether a class of terms has a trait, ``joint`` or ``elementwise``: a property, or an attribute that is true."""
+    return bool(getattr(kind, name, False))
 
 
 def bind(regularizer: Any, shape: tuple[int, ...]) -> Any:
@@ -66,15 +71,13 @@ def prox(regularizer: Any, v: Any, step: float) -> Array:
     bound = bind(regularizer, point.shape)
     out = np.empty_like(point)
     if point.size:
-        run_prox(bound, point, step, out)
+        run_prox(prox_handle(bound, point), point, step, out)
     return out
 
 
-def run_prox(bound: Any, v: Array, step: float, out: Array) -> None:
-    """Run a bound regulariser's compiled prox."""
-    handle = prox_handle(bound, v)
-    code = RegularizerHandle(handle.code, handle.data)
-    compiled(call_prox, code, v, step, out)(code, v, step, out)
+def run_prox(handle: Handle, v: Array, step: float, out: Array) -> None:
+    """Run a regulariser's compiled prox by its handle."""
+    run(call_prox, RegularizerHandle(handle.code, handle.data), v, step, out)
 
 
 def prox_handle(bound: Any, x: Array) -> Handle:
@@ -89,8 +92,7 @@ def call_prox(regularizer: RegularizerHandle, v: Array, step: float, out: Array)
 
 def run_value(bound: Any, w: Array) -> float:
     """Run a bound regulariser's compiled value."""
-    function = type(bound).value
-    return float(compiled(function, bound, w)(bound, w))
+    return float(run(type(bound).value, bound, w))
 
 
 def _check_term(argument: str, term: Any, methods: dict[str, int], example: str) -> Any:

@@ -106,7 +106,9 @@ def run(
             for name in ALGORITHMS:
                 say(f"{case.title}: {name} with {workers} workers, run {repeat + 1} of {repeats}")
                 options: dict[str, Any] = {"workers": workers, "step": case.step, "tol": 0.0, "seed": seed + repeat}
-                runs[name].append(solve(case.problem, name, max_iter=length, x_star=best.x, record_every=length // 50, **options))
+                runs[name].append(
+                    solve(case.problem, name, max_iter=length, x_star=best.x, record_every=length // 50, **options)
+                )
         size = float(np.linalg.norm(best.x))
         for name in ALGORITHMS:
             ordered = sorted(runs[name], key=lambda result: result.seconds)
@@ -141,11 +143,11 @@ def picture(rows: list[Row]) -> Any:
         trace = row.result.trace
         for line, clock in enumerate((trace.seconds, trace.iteration)):
             axes[line, column].plot(clock, trace.distance**2, label=row.algorithm.upper(), **style)
-    for line, clock in enumerate(("seconds", "iterations")):
+    for line, label in enumerate(("seconds", "iterations")):
         for column, row in enumerate(rows[::2]):
             ax = axes[line, column]
             ax.set_yscale("log")
-            ax.set_xlabel(clock)
+            ax.set_xlabel(label)
             ax.grid(True, color="#dddddd", linewidth=0.6)
             ax.spines[["top", "right"]].set_visible(False)
             if line == 0:

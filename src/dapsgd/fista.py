@@ -15,7 +15,7 @@ __all__ = ["Fista", "minimise", "proximal_step"]
 
 Array = np.ndarray[Any, Any]
 
-_SLACK = 1e-13  # relative rounding error of an objective value, which a line search must not mistake for an increase
+_SLACK = 500.0  # rounding error of an objective value, in units of eps, which a line search must not take for an increase
 
 
 class Fista(NamedTuple):
@@ -96,12 +96,25 @@ def proximal_step(problem: Problem, y: Array, step: float, search: bool) -> tupl
     value = problem.smooth_value(y, predictions) if search else 0.0
     for _ in range(200):
         new = problem.packed_prox(y - problem.dtype.type(step) * gradient, step)
-        if not search:
+        if not search or _lies_below_model(problem, y, value, gradient, new, step):
             break
-        move = (new - y).ravel()
-        model = value + float(np.vdot(gradient.ravel(), move)) + float(np.vdot(move, move)) / (2.0 * step)
-        with np.errstate(over="ignore"):
-            if problem.smooth_value(new, problem.predict(new)) <= model + _SLACK * max(abs(value), abs(model)):
-                break
         step *= 0.5
     return new, step
+
+
+def _lies_below_model(problem: Problem, y: Array, value: float, gradient: Array, new: Array, step: float) -> bool:
+    """Tell whether f at ``new`` is at most its quadratic model around ``y``, as far as rounding lets us."""
+    eps = float(np.finfo(problem.dtype).eps)
+    move = (new - y).ravel()
+    square = float(np.vdot(move, move))
+    if square <= (50.0 * eps) ** 2 * float(np.vdot(y, y)):
+        return True
+    model = value + float(np.vdot(gradient, move)) + square / (2.0 * step)
+    rounding = _SLACK * eps * max(abs(value), abs(model))
+    with np.errstate(over="ignore"):
+        predictions = problem.predict(new)
+        if rounding <= 0.01 * square / (2.0 * step):
+            return problem.smooth_value(new, predictions) <= model + rounding
+        # So short a move changes f by less than its rounding error, but its curvature still shows in the gradients.
+        change = problem.packed_gradient(new, predictions) - gradient
+        return float(np.vdot(change, move)) <= square / step

@@ -73,7 +73,7 @@ def loss_value(loss: type) -> Callable[..., float]:
 
 
 def _joint_value(loss: Any, predictions: Array, targets: Array) -> float:
-    return loss.value(predictions, targets)  # type: ignore[no-any-return]
+    return loss.value(predictions, targets)
 
 
 def _sum_of_values(loss: Any, predictions: Array, targets: Array) -> float:

@@ -82,7 +82,7 @@ def plot_result(result: Result, path: Any = None) -> Figure:
     figure.suptitle(result.message, fontsize=10, color=COLOURS["ink"])
     if path is not None:
         save(figure, path)
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def save(figure: Figure, path: Any) -> None:

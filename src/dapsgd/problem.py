@@ -10,8 +10,9 @@ import numpy as np
 
 from . import rows as _rows
 from ._checks import finite_array, flag, non_negative
-from ._jit import compiled, kernel
-from ._terms import bind, check_loss, run_prox, run_value
+from ._handles import Handle
+from ._jit import kernel, run
+from ._terms import bind, check_loss, prox_handle, run_prox, run_value
 from .gradients import loss_gradient, loss_value
 from .losses import Squared
 from .regularizers import Zero
@@ -166,8 +167,7 @@ class Problem:
 
     def smooth_value(self, x: Array, predictions: Array) -> float:
         """Return f, loss and l2, given the predictions at x."""
-        arguments = (self.loss, predictions, self._targets, self._weights)
-        total = compiled(mean_loss, *arguments)(*arguments)
+        total = run(mean_loss, self.loss, predictions, self._targets, self._weights)
         return float(total) + self.l2 * float(np.vdot(x[: self.p], x[: self.p]))
 
     def penalty(self, x: Array) -> float:
@@ -178,8 +178,7 @@ class Problem:
         """Return the gradient of f at a packed parameter."""
         predictions = self.predict(x) if predictions is None else predictions
         slopes = np.empty_like(predictions)
-        arguments = (self.loss, predictions, self._targets, self._weights, slopes)
-        compiled(loss_slopes, *arguments)(*arguments)
+        run(loss_slopes, self.loss, predictions, self._targets, self._weights, slopes)
         gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
         gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
         return np.ascontiguousarray(gradient, dtype=self.dtype)
@@ -187,7 +186,7 @@ class Problem:
     def packed_prox(self, v: Array, step: float) -> Array:
         """Return the prox of a packed parameter: the intercept is left alone."""
         out = v.copy()
-        run_prox(self._bound, v[: self.p], float(step), out[: self.p])
+        run_prox(self._prox, v[: self.p], float(step), out[: self.p])
         return out
 
     def packed_residual(self, x: Array, gradient: Array | None = None) -> float:
@@ -196,6 +195,11 @@ class Problem:
         gradient = self.packed_gradient(x) if gradient is None else gradient
         moved = self.packed_prox(x - gradient / self.dtype.type(scale), 1.0 / scale)
         return float(np.linalg.norm((x - moved).astype(np.float64).ravel())) * scale
+
+    @cached_property
+    def _prox(self) -> Handle:
+        """The regulariser's prox, compiled for this problem's parameter."""
+        return prox_handle(self._bound, np.zeros(self.shape, self.dtype))
 
     @cached_property
     def _lipschitz(self) -> float:

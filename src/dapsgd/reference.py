@@ -37,9 +37,7 @@ def p_sgd(grad: Gradient, prox: Prox, eta: Step, x0: Array, samples: Sequence[An
     return x
 
 
-def tap_sgd(
-    grad: Gradient, prox: Prox, eta: Step, x0: Array, samples: Sequence[Any], read: Sequence[int]
-) -> list[Array]:
+def tap_sgd(grad: Gradient, prox: Prox, eta: Step, x0: Array, samples: Sequence[Any], read: Sequence[int]) -> list[Array]:
     """Traditional asynchronous P-SGD, Equation (3) and Algorithm 1: the master runs the prox. Returns x_0, ..., x_T."""
     x = [x0]
     for t, i in enumerate(samples):
@@ -48,9 +46,7 @@ def tap_sgd(
     return x
 
 
-def dap_sgd(
-    grad: Gradient, prox: Prox, eta: Step, x0: Array, samples: Sequence[Any], read: Sequence[int]
-) -> list[Array]:
+def dap_sgd(grad: Gradient, prox: Prox, eta: Step, x0: Array, samples: Sequence[Any], read: Sequence[int]) -> list[Array]:
     """Decoupled asynchronous P-SGD, Equation (8) and Algorithm 2: the worker runs the prox. Returns x_0, ..., x_T."""
     x = [x0]
     for t, i in enumerate(samples):
@@ -62,4 +58,4 @@ def dap_sgd(
 
 def running_average(x: Sequence[Array]) -> Array:
     """Theorem 2's average of all iterates x_0, ..., x_T."""
-    return np.mean(np.stack(x), axis=0)  # type: ignore[no-any-return]
+    return np.mean(np.stack(x), axis=0)

@@ -256,7 +256,7 @@ def spectral_norm_squared(rows: DenseRows | CsrRows, weights: Array) -> float:
     start = multiply(np.random.default_rng(0).standard_normal(size))
     if not start.any():
         return total
-    values, vectors = eigsh(operator, k=1, which="LA", tol=1e-4, v0=start, maxiter=1000)
+    _, vectors = eigsh(operator, k=1, which="LA", tol=1e-4, v0=start, maxiter=1000)
     vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
     product = multiply(vector)
     estimate = float(vector @ product)

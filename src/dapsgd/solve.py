@@ -12,7 +12,7 @@ import numpy as np
 from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._monitor import Checkup, RunMonitor
-from ._terms import prox_handle
+from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .fista import minimise, proximal_step
 from .problem import Problem
@@ -20,7 +20,7 @@ from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._plan import Clock, Outcome, Plan
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
-from .updates import Parts, make_buffers
+from .updates import Decoupled, Parts, make_buffers
 
 __all__ = ["solve"]
 
@@ -175,7 +175,7 @@ def solve(
                 record_every=every,
                 record_schedule=record_schedule,
                 average=average,
-                elementwise=spec.update.separable or getattr(type(problem._bound), "elementwise", False),
+                elementwise=spec.update is Decoupled or has_trait(type(problem._bound), "elementwise"),
                 seed=_seed_sequence(seed),
             )
             outcome = executor.run(plan, monitor)
@@ -189,7 +189,7 @@ def _make_parts(problem: Problem, spec: Algorithm, x: Array) -> tuple[Parts, Any
     estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2)
     buffers = make_buffers(problem._targets.shape[1], x)
     estimate = make_handle(estimate_entry, estimator, x, np.zeros(1, np.int64), 1.0, 1.0, buffers, x)
-    prox = prox_handle(problem._bound, x)
+    prox = problem._prox
     parts = Parts(
         EstimatorHandle(estimate.code, estimate.data),
         RegularizerHandle(prox.code, prox.data),
@@ -203,8 +203,7 @@ def _pick_runtime(runtime: Any, spec: Algorithm) -> Any:
         runtime = RUNTIMES[known_name("runtime", runtime, RUNTIMES)]()
     elif not hasattr(runtime, "run") or isinstance(runtime, type):
         raise TypeError(
-            f"runtime must be {' or '.join(map(repr, RUNTIMES))}, or an object such as dapsgd.Replay(schedule); "
-            f"got {runtime!r}"
+            f"runtime must be {' or '.join(map(repr, RUNTIMES))}, or an object such as dapsgd.Replay(schedule); got {runtime!r}"
         )
     return Serial() if spec.serial and isinstance(runtime, Threads) else runtime
 

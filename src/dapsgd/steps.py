@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ._checks import number, non_negative, positive, positive_integer, validated
+from ._checks import non_negative, number, positive, positive_integer, validated
 from ._jit import kernel
 
 __all__ = ["Constant", "DelayAdaptive", "InverseTime", "StepRule", "Theorem1", "Theorem2", "allowed_step", "step_at"]
@@ -160,7 +160,5 @@ class DelayAdaptive(NamedTuple):
         if self.step is None:
             return StepRule(budget, 1.0, 0.0, budget, self.share)
         if not isinstance(self.step, (Constant, InverseTime, Theorem1, Theorem2)):
-            raise TypeError(
-                f"DelayAdaptive: step must be Constant, InverseTime, Theorem1 or Theorem2; got {self.step!r}"
-            )
+            raise TypeError(f"DelayAdaptive: step must be Constant, InverseTime, Theorem1 or Theorem2; got {self.step!r}")
         return self.step.rule(lipschitz)._replace(budget=budget, share=self.share)

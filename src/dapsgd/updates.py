@@ -55,13 +55,11 @@ def padded(size: int, dtype: Any) -> Array:
 @kernel
 def work(parts: Parts, x: Array, batch: Array, eta: float, buffers: Buffers, message: Array) -> bool:
     """Write a worker's message about its copy ``x`` and some rows to ``message``; return whether it is finite."""
-    return parts.update.send(parts, x, batch, eta, buffers, message)  # type: ignore[no-any-return]
+    return parts.update.send(parts, x, batch, eta, buffers, message)
 
 
 @kernel
-def apply(
-    parts: Parts, x: Array, message: Array, pace: Pace, start: int, stop: int, buffers: Buffers, out: Array
-) -> None:
+def apply(parts: Parts, x: Array, message: Array, pace: Pace, start: int, stop: int, buffers: Buffers, out: Array) -> None:
     """Write rows ``start:stop`` of the parameter ``x`` after a message to ``out``, which may be x itself."""
     parts.update.apply(parts.regularizer, x, message, pace, start, stop, buffers.point, out)
 
@@ -71,8 +69,6 @@ class Decoupled(NamedTuple):
 
     penalised: int  # the regulariser sees this many rows of x; the intercept, if any, is the one after
 
-    separable = True  # the master's part can be done for some coordinates at a time
-
     def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
         """Write ``delta = prox(x - eta * g(x)) - x``."""
         finite = parts.estimator.estimate(x, batch, 1.0, -eta, buffers, buffers.point)
@@ -80,7 +76,7 @@ class Decoupled(NamedTuple):
         delta, read = out.ravel(), x.ravel()
         for j in range(delta.size):
             delta[j] -= read[j]
-        return finite  # type: ignore[no-any-return]
+        return finite
 
     def apply(
         self, regularizer: Any, x: Array, message: Array, pace: Pace, start: int, stop: int, point: Array, out: Array
@@ -101,11 +97,9 @@ class Coupled(NamedTuple):
 
     penalised: int  # the regulariser sees this many rows of x; the intercept, if any, is the one after
 
-    separable = False  # unless the regulariser is element-wise
-
     def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
         """Write ``g(x)``."""
-        return parts.estimator.estimate(x, batch, 0.0, 1.0, buffers, out)  # type: ignore[no-any-return]
+        return parts.estimator.estimate(x, batch, 0.0, 1.0, buffers, out)
 
     def apply(
         self, regularizer: Any, x: Array, message: Array, pace: Pace, start: int, stop: int, point: Array, out: Array

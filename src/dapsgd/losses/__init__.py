@@ -7,8 +7,8 @@ Optional, for what only Python calls:
 
 - ``curvature``: a property, the largest second derivative in ``pred``; without it step-sizes are found by backtracking;
 - ``check_targets(self, y)``: raises ``ValueError`` for targets the loss is not made for, and returns them as numbers;
-- ``joint = True``: the loss ties a row's predictions together. It then has ``value(self, pred, y)`` of two vectors and
-  ``gradient(self, pred, y, out)`` in place of ``derivative``.
+- ``joint``: a property that says that the loss ties a row's predictions together. It then has ``value(self, pred, y)`` of
+  two vectors, and ``gradient(self, pred, y, out)`` in place of ``derivative``.
 """
 
 from .huber import Huber

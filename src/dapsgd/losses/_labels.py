@@ -9,7 +9,5 @@ def check_signs(loss: str, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return ``y`` if every label is -1 or +1."""
     wrong = (y != 1.0) & (y != -1.0)
     if wrong.any():
-        raise ValueError(
-            f"y must be -1 or +1 for {loss}; got {y[wrong].flat[0]:g}. Labels 0 and 1 are turned by 2*y - 1"
-        )
+        raise ValueError(f"y must be -1 or +1 for {loss}; got {y[wrong].flat[0]:g}. Labels 0 and 1 are turned by 2*y - 1")
     return y

@@ -30,7 +30,10 @@ class Multinomial(NamedTuple):
 
     scale: float = 1.0
 
-    joint = True
+    @property
+    def joint(self) -> bool:
+        """The loss ties the predictions of a row together."""
+        return True
 
     def value(self, pred: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
         """Return the loss of one row of predictions."""

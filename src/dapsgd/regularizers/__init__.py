@@ -10,8 +10,8 @@ Optional, for what only Python calls:
 - ``lam_max(self, gradient)``: the smallest strength at which the regulariser alone decides the answer, given the gradient
   of the smooth part there;
 - ``subgradient_bound(self, shape)``: the largest Euclidean norm of a subgradient;
-- ``elementwise = True``: every coordinate is treated alike and on its own, so that ``prox`` of a slice is the slice of
-  ``prox``. TAP-SGD then parallelises over coordinates.
+- ``elementwise``: a property that says that every coordinate is treated alike and on its own, so that ``prox`` of a slice
+  is the slice of ``prox``. TAP-SGD then parallelises over coordinates.
 """
 
 from .box import Box

@@ -29,7 +29,10 @@ class Box(NamedTuple):
     low: float
     high: float
 
-    elementwise = True
+    @property
+    def elementwise(self) -> bool:
+        """Every coordinate is treated alike and on its own."""
+        return True
 
     def bind(self, shape: tuple[int, ...]) -> "Box":
         """Check that the box is not empty."""

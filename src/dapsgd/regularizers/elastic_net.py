@@ -30,7 +30,10 @@ class ElasticNet(NamedTuple):
     lam: float
     ratio: float = 0.5
 
-    elementwise = True
+    @property
+    def elementwise(self) -> bool:
+        """Every coordinate is treated alike and on its own."""
+        return True
 
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return the regulariser's value."""

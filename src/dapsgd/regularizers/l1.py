@@ -29,7 +29,10 @@ class L1(NamedTuple):
 
     lam: float
 
-    elementwise = True
+    @property
+    def elementwise(self) -> bool:
+        """Every coordinate is treated alike and on its own."""
+        return True
 
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return the regulariser's value."""

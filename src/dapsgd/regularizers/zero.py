@@ -17,7 +17,10 @@ class Zero(NamedTuple):
 
     lam: float = 0.0
 
-    elementwise = True
+    @property
+    def elementwise(self) -> bool:
+        """Every coordinate is treated alike and on its own."""
+        return True
 
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return 0."""

@@ -50,7 +50,7 @@ class Crew:
 
     @property
     def records_wait(self) -> bool:
-        """Is there a copy of the parameter to be evaluated?"""
+        """Whether a copy of the parameter waits to be evaluated."""
         return bool(self._shared.counters[engine.RECORDS])
 
     def prepare(self, last: int) -> None:

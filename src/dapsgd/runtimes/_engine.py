@@ -10,11 +10,11 @@ with. Updating and reading again is one pass over memory. A worker's copy is wri
 and read by others only under the lock, so that it may read it without.
 
 **Who may touch what.** The parameter is cut into stripes of rows, each with a lock, which guards whose copy the stripe is
-in, and the stripe's part of all copies, of ``mean`` and of the record being taken. A worker goes through the stripes in order and takes the next lock before it
-lets go of the last (lock coupling), so that no worker overtakes another: every stripe sees the updates in the same order,
-and a reader sees the very same version on all stripes, exactly as under one lock, while several workers are at work on
-different stripes. A prox that couples coordinates needs them all at once: there is one stripe then. The first stripe's
-lock, the head, also guards every counter, the leases, the histogram and the schedule.
+in, and the stripe's part of all copies, of ``mean`` and of the record being taken. A worker goes through the stripes in
+order and takes the next lock before it lets go of the last (lock coupling), so that no worker overtakes another: every
+stripe sees the updates in the same order, and a reader sees the very same version on all stripes, exactly as under one
+lock, while several workers are at work on different stripes. A prox that couples coordinates needs them all at once: there
+is one stripe then. The first stripe's lock, the head, also guards every counter, the leases, the histogram and the schedule.
 
 **The bound on the delay.** A worker that reads at version p takes a lease on p, and gives it back when it applies its
 update at version t, with delay t - p. Leases are kept in the order they were taken, hence sorted. Whoever applies next,
