@@ -7,13 +7,13 @@
 >>> y = X @ np.repeat([0.0, 3.0], 10)
 >>> problem = ds.Problem(X, y, loss=ds.Squared(), regularizer=ds.FusedLasso(0.5))
 >>> ds.solve(problem, tol=1e-8).x.round(2)[[0, 9, 10, 19]]
-array([0.02, 0.02, 2.98, 2.98])
+array([0.03, 0.03, 2.98, 2.98])
 """
 
 from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
-from .errors import DapsgdError, DivergenceError
+from .errors import CompilationError, DapsgdError, DivergenceError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from .problem import Problem
 from .regularizers import (
@@ -42,6 +42,7 @@ __all__ = [
     "REGULARIZERS",
     "Box",
     "Checkup",
+    "CompilationError",
     "Constant",
     "DapsgdError",
     "DelayAdaptive",

@@ -21,12 +21,15 @@ import functools
 import hashlib
 import inspect
 import os
+import re
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from .errors import CompilationError
 
 __all__ = ["address_of", "by_class", "cache_folder", "compiled", "extern", "kernel", "method_names", "run", "when_numba_loads"]
 
@@ -104,7 +107,8 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
     with _lock:
         numba = _register()
         dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
-        dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
+        with _explaining(arguments):
+            dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
         return dispatcher
 
 
@@ -113,7 +117,8 @@ def run(function: Callable[..., Any], *arguments: Any) -> Any:
     with _lock:
         _register()
         dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
-    return dispatcher(*arguments)
+    with _explaining(arguments):
+        return dispatcher(*arguments)
 
 
 def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ...]) -> int:
@@ -122,7 +127,8 @@ def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ..
         numba = _register()
         dispatcher = _dispatcher(function, _is_foreign(term))
         signature = tuple(numba.typeof(argument) for argument in arguments)
-        dispatcher.compile(signature)
+        with _explaining((term,)):
+            dispatcher.compile(signature)
         code = dispatcher.overloads[signature]
         return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
@@ -134,6 +140,31 @@ def _is_foreign(argument: Any) -> bool:
     if kind is not tuple and kind.__module__.partition(".")[0] != _PACKAGE:
         return True
     return any(_is_foreign(part) for part in argument)
+
+
+@contextlib.contextmanager
+def _explaining(arguments: tuple[Any, ...]) -> Iterator[None]:
+    """Turn numba's pages about a user's term into a sentence and the few lines that say where."""
+    from numba.core.errors import NumbaError
+
+    try:
+        yield
+    except NumbaError as error:
+        names = ", ".join(sorted({type(a).__name__ for a in _parts(arguments) if _is_foreign(a)})) or "a term"
+        text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+        said = [line.strip() for line in text.splitlines() if line.strip()]
+        where = next((line for line in said if line.startswith("File ") and _PACKAGE not in line), "")
+        reason = next(
+            (line for line in reversed(said) if re.match(r"(Unknown|Cannot|Untyped|Invalid|No |Use of)", line)), said[0]
+        )
+        raise CompilationError(f"{names} could not be compiled: {reason} {where}".rstrip()) from error
+
+
+def _parts(arguments: Any) -> Iterator[Any]:
+    for argument in arguments:
+        yield argument
+        if isinstance(argument, tuple):
+            yield from _parts(argument)
 
 
 @functools.cache

@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import finite_array, known_name, non_negative
 from ._handles import Handle, RegularizerHandle, make_handle, prox_entry
 from ._jit import method_names, run
+from .losses import LOSSES
+from .regularizers import REGULARIZERS
 
 __all__ = ["bind", "check_loss", "check_regularizer", "prox"]
 
@@ -18,14 +21,14 @@ Array = np.ndarray[Any, Any]
 def check_loss(loss: Any) -> Any:
     """Return ``loss`` if compiled code can use it as one."""
     methods = {"value": 2, "gradient": 3} if has_trait(type(loss), "joint") else {"value": 2, "derivative": 2}
-    return _check_term("loss", loss, methods, "dapsgd.Squared()")
+    return _check_term("loss", loss, methods, LOSSES)
 
 
 def check_regularizer(regularizer: Any) -> Any:
     """Return ``regularizer`` if compiled code can use it as one, or bind it to a form that can."""
     if hasattr(type(regularizer), "bind"):
         return regularizer
-    return _check_term("regularizer", regularizer, {"value": 1, "prox": 3}, "dapsgd.L1(0.1)")
+    return _check_term("regularizer", regularizer, {"value": 1, "prox": 3}, REGULARIZERS)
 
 
 def has_trait(kind: type, name: str) -> bool:
@@ -62,8 +65,6 @@ def prox(regularizer: Any, v: Any, step: float) -> Array:
     >>> ds.prox(ds.L1(1.0), [3.0, -0.5], step=2.0)
     array([1., 0.])
     """
-    from ._checks import finite_array, non_negative
-
     point = np.ascontiguousarray(finite_array("v", v))
     if point.ndim not in (1, 2):
         raise ValueError(f"v must have one or two dimensions; got shape {point.shape}")
@@ -95,8 +96,12 @@ def run_value(bound: Any, w: Array) -> float:
     return float(run(type(bound).value, bound, w))
 
 
-def _check_term(argument: str, term: Any, methods: dict[str, int], example: str) -> Any:
+def _check_term(argument: str, term: Any, methods: dict[str, int], registry: dict[str, type]) -> Any:
     kind = type(term)
+    example = f"dapsgd.{next(iter(registry.values())).__name__}()"
+    if isinstance(term, str):
+        known = registry[known_name(argument, term, registry)].__name__
+        raise TypeError(f"{argument} must be an object: dapsgd.{known}(...) in place of the name {term!r}")
     if isinstance(term, type):
         raise TypeError(f"{argument} must be an object such as {example}, not the class {term.__name__} itself")
     if not (isinstance(term, tuple) and hasattr(kind, "_fields")):
@@ -108,10 +113,10 @@ def _check_term(argument: str, term: Any, methods: dict[str, int], example: str)
     clash = set(kind._fields) & method_names()
     if clash:
         raise TypeError(f"{argument}: {kind.__name__} must not call a field {sorted(clash)[0]!r}; methods are called so")
+    missing = [name for name in methods if not callable(getattr(kind, name, None))]
+    if missing:
+        raise TypeError(f"{argument}: {kind.__name__} has no method {missing[0]!r}")
     for name, arity in methods.items():
-        method = getattr(kind, name, None)
-        if method is None:
-            raise TypeError(f"{argument}: {kind.__name__} has no method {name!r}")
-        if len(inspect.signature(method).parameters) != arity + 1:
+        if len(inspect.signature(getattr(kind, name)).parameters) != arity + 1:
             raise TypeError(f"{argument}: {kind.__name__}.{name} must take self and {arity} argument(s)")
     return term

@@ -1,10 +1,14 @@
 """The errors of this package that are not a plain ``ValueError`` or ``TypeError``."""
 
-__all__ = ["DapsgdError", "DivergenceError"]
+__all__ = ["CompilationError", "DapsgdError", "DivergenceError"]
 
 
 class DapsgdError(Exception):
     """The family of errors that only this package raises."""
+
+
+class CompilationError(DapsgdError, TypeError):
+    """A loss or regulariser of your own that numba could not compile; the sentence says why."""
 
 
 class DivergenceError(DapsgdError, ArithmeticError):

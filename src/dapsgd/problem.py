@@ -52,7 +52,7 @@ class Problem:
     >>> import dapsgd as ds
     >>> import numpy as np
     >>> problem = ds.Problem(np.eye(3), [3.0, 0.1, -2.0], regularizer=ds.L1(0.5))
-    >>> problem.objective(np.zeros(3)).round(6)
+    >>> round(problem.objective(np.zeros(3)), 6)
     4.336667
     >>> ds.solve(problem, tol=1e-10).x.round(6)
     array([ 2.25, 0. , -1.25])

@@ -130,9 +130,8 @@ def solve(
         if x_star.shape != problem.shape:
             raise ValueError(f"x_star must have shape {problem.shape}; got {x_star.shape}")
     average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
-    for callback in callbacks:
-        if not callable(callback):
-            raise TypeError(f"callbacks must hold functions; got {callback!r}")
+    if callable(callbacks) or not all(callable(callback) for callback in callbacks):
+        raise TypeError(f"callbacks must be a list of functions; got {callbacks!r}")
     batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, executor)
     length = _pick_length(max_iter, max_passes, problem.n / batch_size, spec, executor)
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)

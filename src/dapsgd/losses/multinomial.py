@@ -24,7 +24,7 @@ class Multinomial(NamedTuple):
     --------
     >>> import dapsgd as ds
     >>> import numpy as np
-    >>> round(ds.Multinomial().value(np.zeros(2), np.array([1.0, 0.0])), 6)
+    >>> float(round(ds.Multinomial().value(np.zeros(2), np.array([1.0, 0.0])), 6))
     0.693147
     """
 
