@@ -8,14 +8,14 @@ import dapsgd as ds
 
 P, Q = 12, 3
 
-LABELS = np.array([2, 0, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2])  # unbalanced nothing, but not contiguous
+LABELS = np.array([2, 0, 1, 1, 0, 2, 2, 1, 0, 0, 1, 2])  # groups that are not contiguous
 UNEVEN = [[0, 5, 2], [1], [3, 4, 6, 7, 8, 9], [10, 11]]
 
 
 def losses():
     """Name -> loss, for every loss of the registry."""
     made = {"huber": ds.Huber(0.7), "squared": ds.Squared(0.5)}
-    return {name: made.get(name, kind()) for name, kind in ds.LOSSES.items() if name in made or kind()}
+    return {name: made[name] if name in made else kind() for name, kind in ds.LOSSES.items()}
 
 
 def regularizers(size=P, strength=0.05):

@@ -66,7 +66,7 @@ def test_a_result_draws_itself(tmp_path):
 def test_a_picture_that_cannot_be_saved_leaves_nothing(tmp_path):
     problem = cases.problem()
     figure = ds.solve(problem).plot()
-    with pytest.raises(ValueError, match="[Ff]ormat"):
+    with pytest.raises(ValueError, match=r"[Ff]ormat"):
         plots.save(figure, tmp_path / "picture.nonsense")
     assert list(tmp_path.iterdir()) == []
 

@@ -180,3 +180,28 @@ def test_divergence_is_noticed_and_explained(runtime):
     assert caught.value.iteration < 10**5
     safe = ds.solve(problem, "dap-sgd", step=ds.Constant(caught.value.suggested_step), max_iter=5000, tol=0, seed=0)
     assert np.isfinite(safe.objective)
+
+
+def test_a_worker_that_fails_in_python_holds_up_nobody(monkeypatch):
+    from dapsgd.runtimes._crew import Crew
+
+    draw, calls = Crew._draw, []
+
+    def fail_later(self, worker):
+        calls.append(worker)
+        if len(calls) > 5:
+            raise MemoryError("no more")
+        draw(self, worker)
+
+    monkeypatch.setattr(Crew, "_draw", fail_later)
+    before = threading.active_count()
+    with pytest.raises(MemoryError, match="no more"):
+        ds.solve(paper_problem("l1"), "dap-sgd", workers=4, max_delay=4, max_iter=10**7, tol=0, seed=0)
+    assert threading.active_count() == before
+
+
+def test_replay_finds_the_same_automatic_step():
+    problem = paper_problem("l1")
+    run = ds.solve(problem, "dap-sgd", workers=2, max_delay=9, max_iter=500, tol=0, seed=0, record_schedule=True)
+    again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), tol=0)
+    assert np.array_equal(run.iterate, again.iterate)

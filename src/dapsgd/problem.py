@@ -90,7 +90,7 @@ class Problem:
         if hasattr(type(self.loss), "check_targets"):
             targets = self.loss.check_targets(targets)
         single = targets.ndim == 1
-        return np.ascontiguousarray(targets.reshape(self.n, -1), dtype=self.dtype), single
+        return np.array(targets.reshape(self.n, -1), dtype=self.dtype, order="C"), single
 
     def _check_weights(self, sample_weight: Any) -> Array:
         if sample_weight is None:
@@ -102,7 +102,7 @@ class Problem:
             raise ValueError(f"sample_weight must be >= 0; got {weights.min():g}")
         if not weights.any():
             raise ValueError("sample_weight must not be zero everywhere")
-        return np.ascontiguousarray(weights)
+        return np.array(weights, order="C")
 
     # What a user calls: w of shape (p,) or (p, q).
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._checks import non_negative_integer
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -27,6 +29,8 @@ class Schedule:
         Which version of the parameter that worker had read: ``d(t)`` in the paper.
     rows : array of int, shape (T, batch size) or (T,)
         Which rows it looked at.
+    max_delay : int, optional
+        The bound that was in force; by default the largest delay that occurs.
 
     Examples
     --------
@@ -36,7 +40,7 @@ class Schedule:
     array([0, 1, 1])
     """
 
-    def __init__(self, worker: Any, read: Any, rows: Any) -> None:
+    def __init__(self, worker: Any, read: Any, rows: Any, max_delay: int | None = None) -> None:
         self.worker = _integers("worker", worker, (1,))
         self.read = _integers("read", read, (1,))
         rows = _integers("rows", rows, (1, 2))
@@ -46,6 +50,10 @@ class Schedule:
                 f"Schedule: worker, read and rows must be equally long; got {len(self.worker)}, {len(self.read)} "
                 f"and {len(self.rows)}"
             )
+        longest = int(self.delays.max(initial=0))
+        self.max_delay = longest if max_delay is None else non_negative_integer("Schedule: max_delay", max_delay)
+        if self.max_delay < longest:
+            raise ValueError(f"Schedule: max_delay must be at least the largest delay, {longest}; got {max_delay}")
 
     @property
     def delays(self) -> Array:
@@ -66,7 +74,7 @@ class Schedule:
         return len(self.read)
 
     def __getitem__(self, part: slice) -> Schedule:
-        return Schedule(self.worker[part], self.read[part], self.rows[part])
+        return Schedule(self.worker[part], self.read[part], self.rows[part], self.max_delay)
 
     def __repr__(self) -> str:
         if len(self) == 0:

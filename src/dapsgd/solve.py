@@ -136,7 +136,7 @@ def solve(
     length = _pick_length(max_iter, max_passes, problem.n / batch_size, spec, executor)
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
     if isinstance(executor, Replay):
-        delay = int(executor.schedule.delays.max(initial=0))
+        delay = executor.schedule.max_delay
     every = max(1, length // _DEFAULT_POINTS) if record_every is None else positive_integer("record_every", record_every)
 
     def safe_step() -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,18 +22,24 @@ __all__ = ["Crew", "make_crew"]
 
 Array = np.ndarray[Any, Any]
 
-_DRAWS = 4096  # mini-batches drawn ahead
+_DRAWS = 4096  # rows drawn ahead
 _STRIPE = 4096  # entries of the parameter under one lock
 _RECORD_BYTES = 1 << 26  # memory for copies of the parameter that wait to be evaluated
 _RECORDS = 128
 
 
 class Crew:
-    """The state of a run between slices. Python may touch it only while no worker runs."""
+    """The state of a run between slices. While workers run, Python only looks at a counter or two, which may be old.
+
+    ``_entrance`` guards ``_inside`` and ``_closed``; everything that workers share is guarded as the engine says.
+    """
 
     def __init__(self, plan: Plan, stripes: Array, gates: Array) -> None:
         self.plan = plan
         self.clock = Clock()
+        self._entrance = threading.Lock()
+        self._inside = 0  # workers that are in compiled code, or about to be
+        self._closed = False
         self._shared = _make_shared(plan, stripes, gates)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
         self._own = [_make_own(plan, worker, self._shared.copies[worker]) for worker in range(plan.workers)]
@@ -42,6 +50,7 @@ class Crew:
         # Compile everything now, before any thread and any clock starts.
         self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
         self._pause = compiled(engine.pause, self._shared)
+        self._leave = compiled(engine.leave, self._shared, self._own[0])
 
     @property
     def iteration(self) -> int:
@@ -60,6 +69,20 @@ class Crew:
 
     def advance(self, worker: int) -> None:
         """Be one worker until the slice ends."""
+        with self._entrance:
+            if self._closed:
+                return
+            self._inside += 1
+        try:
+            self._advance(worker)
+        except BaseException:
+            self._leave(self._shared, self._own[worker])
+            raise
+        finally:
+            with self._entrance:
+                self._inside -= 1
+
+    def _advance(self, worker: int) -> None:
         while True:
             reason = self._run(self.plan.parts, self.plan.rule, self._shared, self._own[worker])
             if reason == engine.REFILL:
@@ -72,6 +95,26 @@ class Crew:
     def pause(self) -> None:
         """End the slice: ask every worker to come back after its current update."""
         self._pause(self._shared)
+
+    def close(self) -> None:
+        """Let no worker in any more and wait until the last is out, however often Ctrl-C is pressed meanwhile.
+
+        Their memory and their locks are in use until then; a worker leaves after its current update.
+        """
+        interrupted = None
+        while True:
+            try:
+                with self._entrance:
+                    self._closed = True
+                    empty = self._inside == 0
+                if empty:
+                    break
+                self.pause()
+                time.sleep(0.001)
+            except KeyboardInterrupt as again:
+                interrupted = again
+        if interrupted is not None:
+            raise interrupted
 
     def report(self, monitor: Monitor) -> bool:
         """Hand what was recorded to the monitor, off the clock; return whether the run shall end."""
@@ -93,7 +136,8 @@ class Crew:
         shared, done = self._shared, self.iteration
         schedule = None
         if self.plan.record_schedule:
-            schedule = Schedule(shared.log_worker[:done], shared.log_read[:done], shared.log_rows[:done])
+            logs = (log[:done] for log in (shared.log_worker, shared.log_read, shared.log_rows))
+            schedule = Schedule(*logs, max_delay=self.plan.max_delay)
         return Outcome(self._parameter(), shared.mean, done, self.clock.seconds, shared.delays, schedule)
 
     def _parameter(self) -> Array:
@@ -114,7 +158,11 @@ def make_crew(plan: Plan) -> Iterator[Crew]:
     if plan.elementwise and plan.workers > 1:
         stripes = min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
     with locks(stripes + plan.workers) as addresses:
-        yield Crew(plan, addresses[:stripes], addresses[stripes:])
+        crew = Crew(plan, addresses[:stripes], addresses[stripes:])
+        try:
+            yield crew
+        finally:
+            crew.close()
 
 
 def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:

@@ -36,7 +36,7 @@ from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
 from ._locks import acquire, release
 
-__all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Own", "Shared", "pause", "run"]
+__all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Own", "Shared", "leave", "pause", "run"]
 
 Array = np.ndarray[Any, Any]
 
@@ -269,6 +269,17 @@ def open_gates(shared: Shared) -> None:
         if shared.waiting[worker] == 1:
             shared.waiting[worker] = 0
             release(shared.gates[worker])
+
+
+@kernel
+def leave(shared: Shared, own: Own) -> None:
+    """Give up as a worker that cannot go on: nobody may wait for its update, and all come back to Python."""
+    acquire(shared.stripes[0])
+    if own.state[HAS_READ] == 1:
+        drop_lease(shared, own)
+    shared.counters[PAUSE] = 1
+    open_gates(shared)
+    release(shared.stripes[0])
 
 
 @kernel

@@ -29,7 +29,7 @@ class Threads:
 
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
-        with make_crew(plan) as crew, ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool:
+        with ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool, make_crew(plan) as crew:
             monitor.start()
             stop = False
             while crew.iteration < plan.max_iter and not stop:
@@ -41,30 +41,19 @@ class Threads:
 
     def _slice(self, crew: Crew, pool: ThreadPoolExecutor, monitor: Monitor) -> None:
         """Let all workers run until the end, or until something waits to be evaluated."""
-        workers = [pool.submit(crew.advance, worker) for worker in range(crew.plan.workers)]
+        workers: list[Future[None]] = []
         try:
+            for worker in range(crew.plan.workers):
+                workers.append(pool.submit(crew.advance, worker))
             while wait(workers, timeout=_POLL_SECONDS).not_done:
                 monitor.progress(crew.iteration)
                 if crew.records_wait:
                     break
         finally:
             crew.pause()
-            _wait_for_all(workers)
-        for worker in workers:
-            worker.result()  # an exception in a worker is raised here
+            wait(workers)
+        for done in workers:
+            done.result()  # an exception in a worker is raised here
 
     def __repr__(self) -> str:
         return "Threads()"
-
-
-def _wait_for_all(workers: list[Future[None]]) -> None:
-    """Wait until no worker runs any more, however often Ctrl-C is pressed: their memory is in use until then."""
-    interrupted: KeyboardInterrupt | None = None
-    while True:
-        try:
-            wait(workers)
-            break
-        except KeyboardInterrupt as again:
-            interrupted = again
-    if interrupted is not None:
-        raise interrupted
