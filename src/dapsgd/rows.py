@@ -19,6 +19,7 @@ import numpy as np
 
 from ._checks import finite_array
 from ._jit import kernel
+from ._loops import fill
 
 __all__ = ["CsrRows", "DenseRows", "make_rows", "predict", "spectral_norm_squared", "squared_norms", "transpose_times"]
 
@@ -40,7 +41,8 @@ class DenseRows(NamedTuple):
         else:
             weighted_sum(self.X[i], x, out)
             if self.intercept:
-                out += x[self.X.shape[1]]
+                for k in range(out.size):
+                    out[k] += x[self.X.shape[1], k]
 
     def combine(self, i: int, keep: float, keep_intercept: float, x: Array, scale: Array, out: Array) -> None:
         """Write ``keep * x + outer(row i, scale)`` to ``out``; the intercept has a factor of its own."""
@@ -58,7 +60,8 @@ class DenseRows(NamedTuple):
                 for k in range(x.shape[1]):
                     out[j, k] = a * x[j, k] + row[j] * scale[k]
             if self.intercept:
-                out[p] = x.dtype.type(keep_intercept) * x[p] + scale
+                for k in range(x.shape[1]):
+                    out[p, k] = x.dtype.type(keep_intercept) * x[p, k] + scale[k]
 
     def add(self, i: int, scale: Array, out: Array) -> None:
         """Add ``outer(row i, scale)`` to ``out``."""
@@ -75,7 +78,8 @@ class DenseRows(NamedTuple):
                 for k in range(out.shape[1]):
                     out[j, k] += row[j] * scale[k]
             if self.intercept:
-                out[p] += scale
+                for k in range(out.shape[1]):
+                    out[p, k] += scale[k]
 
 
 class CsrRows(NamedTuple):
@@ -97,12 +101,13 @@ class CsrRows(NamedTuple):
             if self.intercept:
                 out[0] += x[self.columns]
         else:
-            out[:] = 0.0
+            fill(out, 0.0)
             for e in range(self.indptr[i], self.indptr[i + 1]):
                 for k in range(x.shape[1]):
                     out[k] += self.data[e] * x[self.indices[e], k]
             if self.intercept:
-                out += x[self.columns]
+                for k in range(out.size):
+                    out[k] += x[self.columns, k]
 
     def combine(self, i: int, keep: float, keep_intercept: float, x: Array, scale: Array, out: Array) -> None:
         """Write ``keep * x + outer(row i, scale)`` to ``out``; the intercept has a factor of its own."""
@@ -110,8 +115,8 @@ class CsrRows(NamedTuple):
         flat, result = x.ravel(), out.ravel()
         for j in range(flat.size):
             result[j] = a * flat[j]
-        if self.intercept:
-            out[self.columns] = x.dtype.type(keep_intercept) * x[self.columns]
+        for j in range(flat.size - self.intercept * (flat.size // x.shape[0]), flat.size):
+            result[j] = x.dtype.type(keep_intercept) * flat[j]
         self.add(i, scale, out)
 
     def add(self, i: int, scale: Array, out: Array) -> None:
@@ -127,7 +132,8 @@ class CsrRows(NamedTuple):
                 for k in range(out.shape[1]):
                     out[self.indices[e], k] += self.data[e] * scale[k]
             if self.intercept:
-                out[self.columns] += scale
+                for k in range(out.shape[1]):
+                    out[self.columns, k] += scale[k]
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -142,7 +148,7 @@ def inner(row: Array, x: Array) -> float:
 @kernel
 def weighted_sum(row: Array, x: Array, out: Array) -> None:
     """Write the sum of x's rows weighted by ``row`` to ``out``."""
-    out[:] = 0.0
+    fill(out, 0.0)
     for j in range(row.size):
         for k in range(x.shape[1]):
             out[k] += row[j] * x[j, k]

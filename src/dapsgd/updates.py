@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._jit import kernel
+from ._loops import copy
 
 __all__ = ["Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "work"]
 
@@ -121,4 +122,4 @@ def prox_of_penalised(regularizer: Any, penalised: int, v: Array, step: float, o
         regularizer.prox(v, step, out)
     else:
         regularizer.prox(v[:penalised], step, out[:penalised])
-        out[penalised:] = v[penalised:]
+        copy(v[penalised:], out[penalised:])

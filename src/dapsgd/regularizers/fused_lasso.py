@@ -9,6 +9,7 @@ import numpy as np
 
 from .._checks import non_negative, validated
 from .._jit import kernel
+from .._loops import copy, fill
 from ._elementwise import soft_threshold, sum_abs
 
 Array = np.ndarray[Any, Any]
@@ -59,10 +60,13 @@ class FusedLasso(NamedTuple):
         if v.ndim == 1:
             denoise(v, step * self.lam, out)
         else:
-            column = np.empty(v.shape[0], v.dtype)
+            column, result = np.empty(v.shape[0], v.dtype), np.empty(v.shape[0], v.dtype)
             for k in range(v.shape[1]):
-                denoise(np.ascontiguousarray(v[:, k]), step * self.lam, column)
-                out[:, k] = column
+                for j in range(v.shape[0]):
+                    column[j] = v[j, k]
+                denoise(column, step * self.lam, result)
+                for j in range(v.shape[0]):
+                    out[j, k] = result[j]
         if self.l1 > 0.0:
             soft_threshold(out, step * self.l1, out)
 
@@ -110,7 +114,7 @@ def denoise(v: Array, threshold: float, out: Array) -> None:
     """
     last = v.size - 1
     if last <= 0:
-        out[:] = v
+        copy(v, out)
         return
     before = 0.0  # the string's height where the entry starts
     for j in range(last):
@@ -199,7 +203,7 @@ def scan(v: Array, threshold: float, enter: float, leave: float, out: Array) -> 
                 high += (under_high + threshold) / (at - start + 1)
                 under_high = -threshold
         if jump == 0:
-            out[start:] = low + (under_low + leave) / (at - start + 1)
+            fill(out[start:], low + (under_low + leave) / (at - start + 1))
             return v.size, leave
         steps -= at - start + 1
         if steps < 0:
@@ -275,5 +279,5 @@ def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Arr
 def fix_piece(lengths: Array, sums: Array, piece: int, start: int, out: Array) -> int:
     """Write one straight piece to ``out`` and return where the next one starts."""
     stop = start + lengths[piece]
-    out[start:stop] = sums[piece] / lengths[piece]
+    fill(out[start:stop], sums[piece] / lengths[piece])
     return stop

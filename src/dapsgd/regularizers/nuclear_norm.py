@@ -9,7 +9,8 @@ import numpy as np
 
 from .._checks import non_negative, validated
 from .._jit import kernel
-from ._elementwise import norm
+from .._loops import copy, fill
+from ._elementwise import norm, sum_squares
 from .group_lasso import shrinkage
 
 Array = np.ndarray[Any, Any]
@@ -46,12 +47,14 @@ class NuclearNorm(NamedTuple):
             return self.lam * norm(w)
         if not np.isfinite(w).all():
             return np.nan
-        return self.lam * np.linalg.svd(w, full_matrices=False)[1].sum()
+        return self.lam * np.linalg.svd(w, False)[1].sum()
 
     def prox(self, v: Array, step: float, out: Array) -> None:
         """Soft-threshold the singular values."""
         if v.ndim == 1:
-            out[:] = v.dtype.type(shrinkage(norm(v), step * self.lam)) * v
+            factor = v.dtype.type(shrinkage(norm(v), step * self.lam))
+            for j in range(v.size):
+                out[j] = factor * v[j]
         else:
             threshold_singular_values(v, step * self.lam, out)
 
@@ -67,31 +70,45 @@ class NuclearNorm(NamedTuple):
 @kernel
 def threshold_singular_values(v: Array, threshold: float, out: Array) -> None:
     """Write ``v`` with its singular values soft-thresholded to ``out``."""
-    if not np.isfinite(v).all():
-        out[:] = np.nan
+    if v.shape[0] >= v.shape[1]:
+        threshold_tall(v, threshold, out)
         return
-    size = np.abs(v).max()
-    if size == 0.0 or 1e-9 < size < 1e9:
-        threshold_moderate(v, threshold, out)
-    else:  # the Gram matrix would overflow or underflow
-        threshold_moderate(v / size, threshold / size, out)
-        out *= size
+    turned = np.ascontiguousarray(v.T)
+    result = np.empty_like(turned)
+    threshold_tall(turned, threshold, result)
+    for i in range(v.shape[0]):
+        for j in range(v.shape[1]):
+            out[i, j] = result[j, i]
 
 
 @kernel
-def threshold_moderate(v: Array, threshold: float, out: Array) -> None:
-    """Soft-threshold the singular values of a matrix whose entries have squares."""
-    tall = v.shape[0] >= v.shape[1]
-    gram = v.T @ v if tall else v @ v.T
-    eigenvalues, vectors = np.linalg.eigh(gram)
-    top = math.sqrt(max(eigenvalues[-1], 0.0))
+def threshold_tall(v: Array, threshold: float, out: Array) -> None:
+    """Threshold the singular values of a matrix that has at least as many rows as columns."""
+    total = sum_squares(v.ravel())
+    if not np.isfinite(total):  # LAPACK may not return from NaN; where only the squares overflow, leave the matrix alone
+        largest = 0.0
+        for entry in v.ravel():
+            largest = entry if not abs(entry) <= largest else largest
+        if np.isfinite(largest):
+            copy(v, out)
+        else:
+            fill(out, np.nan)
+        return
+    eigenvalues, vectors = np.linalg.eigh(np.dot(v.T, v))
+    size = eigenvalues.size
+    top = math.sqrt(max(eigenvalues[size - 1], 0.0))
     relevant = max(threshold, math.sqrt(max(eigenvalues[0], 0.0)))
-    if relevant > _GRAM_IS_ACCURATE * top and np.isfinite(top):
-        factors = np.empty_like(eigenvalues)
-        for k in range(eigenvalues.size):
-            factors[k] = shrinkage(math.sqrt(max(eigenvalues[k], 0.0)), threshold)
-        kept = (vectors * factors) @ vectors.T
-        out[:] = v @ kept if tall else kept @ v
+    if relevant > _GRAM_IS_ACCURATE * top:
+        scaled = np.empty((size, size), v.dtype)
+        for k in range(size):
+            factor = shrinkage(math.sqrt(max(eigenvalues[k], 0.0)), threshold)
+            for j in range(size):
+                scaled[j, k] = factor * vectors[j, k]
+        copy(np.dot(v, np.dot(scaled, vectors.T)), out)
     else:
-        u, s, vt = np.linalg.svd(v, full_matrices=False)
-        out[:] = (u * np.maximum(s - s.dtype.type(threshold), s.dtype.type(0.0))) @ vt
+        u, s, vt = np.linalg.svd(v, False)
+        for k in range(size):
+            factor = max(s[k] - threshold, 0.0)
+            for j in range(u.shape[0]):
+                u[j, k] *= factor
+        copy(np.dot(u, vt), out)

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._loops import copy
+
 
 class Zero(NamedTuple):
     """No regulariser: :math:`h = 0`. The prox is the identity.
@@ -28,7 +30,7 @@ class Zero(NamedTuple):
 
     def prox(self, v: np.ndarray[Any, Any], step: float, out: np.ndarray[Any, Any]) -> None:
         """Copy ``v`` to ``out``."""
-        out[:] = v
+        copy(v, out)
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         """Return 0, the norm of the only subgradient."""

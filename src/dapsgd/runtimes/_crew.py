@@ -40,32 +40,34 @@ class Crew:
         self._entrance = threading.Lock()
         self._inside = 0  # workers that are in compiled code, or about to be
         self._closed = False
-        self._shared = _make_shared(plan, stripes, gates)
+        self._ledger = _make_ledger(plan, stripes[0], gates)
+        self._log = _make_log(plan)
+        self._shared = _make_shared(plan, stripes, self._ledger, self._log)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
         self._own = [_make_own(plan, worker, self._shared.copies[worker]) for worker in range(plan.workers)]
         for worker in range(plan.workers):
             self._draw(worker)
             acquire(gates[worker])  # a gate is closed until another worker opens it
-        self._seconds_of_record = np.zeros(len(self._shared.record_at))
+        self._seconds_of_record = np.zeros(len(self._log.record_at))
         # Compile everything now, before any thread and any clock starts.
         self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
-        self._pause = compiled(engine.pause, self._shared)
-        self._leave = compiled(engine.leave, self._shared, self._own[0])
+        self._pause = compiled(engine.pause, self._ledger)
+        self._leave = compiled(engine.leave, self._ledger, self._own[0].state)
 
     @property
     def iteration(self) -> int:
         """How many updates have been applied."""
-        return int(self._shared.counters[engine.ITERATION])
+        return int(self._ledger.counters[engine.ITERATION])
 
     @property
     def records_wait(self) -> bool:
         """Whether a copy of the parameter waits to be evaluated."""
-        return bool(self._shared.counters[engine.RECORDS])
+        return bool(self._ledger.counters[engine.RECORDS])
 
     def prepare(self, last: int) -> None:
         """Let the next slice run until iteration ``last`` at the most."""
-        self._shared.counters[engine.PAUSE] = 0
-        self._shared.counters[engine.LAST] = min(last, self.plan.max_iter)
+        self._ledger.counters[engine.PAUSE] = 0
+        self._ledger.counters[engine.LAST] = min(last, self.plan.max_iter)
 
     def advance(self, worker: int) -> None:
         """Be one worker until the slice ends."""
@@ -76,7 +78,7 @@ class Crew:
         try:
             self._advance(worker)
         except BaseException:
-            self._leave(self._shared, self._own[worker])
+            self._leave(self._ledger, self._own[worker].state)
             raise
         finally:
             with self._entrance:
@@ -94,7 +96,7 @@ class Crew:
 
     def pause(self) -> None:
         """End the slice: ask every worker to come back after its current update."""
-        self._pause(self._shared)
+        self._pause(self._ledger)
 
     def close(self) -> None:
         """Let no worker in any more and wait until the last is out, however often Ctrl-C is pressed meanwhile.
@@ -118,12 +120,12 @@ class Crew:
 
     def report(self, monitor: Monitor) -> bool:
         """Hand what was recorded to the monitor, off the clock; return whether the run shall end."""
-        counters = self._shared.counters
+        counters = self._ledger.counters
         if counters[engine.BAD_ITERATION] >= 0:
             monitor.diverged(int(counters[engine.BAD_ITERATION]))
         stop = False
         for slot in range(int(counters[engine.RECORDS])):
-            iteration = int(self._shared.record_at[slot])
+            iteration = int(self._log.record_at[slot])
             stop = monitor.observe(iteration, float(self._seconds_of_record[slot]), self._shared.records[slot].copy())
             if stop:
                 break
@@ -133,12 +135,11 @@ class Crew:
 
     def outcome(self) -> Outcome:
         """Collect what is left when the run is over."""
-        shared, done = self._shared, self.iteration
+        log, done = self._log, self.iteration
         schedule = None
         if self.plan.record_schedule:
-            logs = (log[:done] for log in (shared.log_worker, shared.log_read, shared.log_rows))
-            schedule = Schedule(*logs, max_delay=self.plan.max_delay)
-        return Outcome(self._parameter(), shared.mean, done, self.clock.seconds, shared.delays, schedule)
+            schedule = Schedule(log.worker[:done], log.read[:done], log.rows[:done], self.plan.max_delay)
+        return Outcome(self._parameter(), self._shared.mean, done, self.clock.seconds, log.delays.copy(), schedule)
 
     def _parameter(self) -> Array:
         shared = self._shared
@@ -165,30 +166,38 @@ def make_crew(plan: Plan) -> Iterator[Crew]:
             crew.close()
 
 
-def _make_shared(plan: Plan, stripes: Array, gates: Array) -> engine.Shared:
-    x, logged = plan.x0.copy(), plan.max_iter if plan.record_schedule else 0
-    slots = int(np.clip(_RECORD_BYTES // max(1, x.nbytes), 1, _RECORDS))
+def _make_ledger(plan: Plan, head: int, gates: Array) -> engine.Ledger:
     counters = padded(engine.COUNTERS, np.int64)
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
     counters[engine.BAD_ITERATION] = -1
+    waiting, leases = padded(plan.workers, np.int64), padded(plan.workers, np.int64)
+    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay)
+
+
+def _make_log(plan: Plan) -> engine.Log:
+    logged = plan.max_iter if plan.record_schedule else 0
+    slots = int(np.clip(_RECORD_BYTES // max(1, plan.x0.nbytes), 1, _RECORDS))
+    return engine.Log(
+        spent=padded(plan.max_delay + 2, np.float64),
+        delays=padded(plan.max_delay + 1, np.int64),
+        worker=np.zeros(logged, np.int64),
+        read=np.zeros(logged, np.int64),
+        rows=np.zeros((logged, plan.batch_size), np.int64),
+        record_at=np.zeros(slots, np.int64),
+    )
+
+
+def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.Log) -> engine.Shared:
+    x = plan.x0
     return engine.Shared(
         copies=np.repeat(x[None], plan.workers, axis=0),
         holder=padded(len(stripes), np.int64),
         mean=x.copy() if plan.average else x[:0].copy(),
-        records=np.zeros((slots, *x.shape), x.dtype),
+        records=np.zeros((len(log.record_at), *x.shape), x.dtype),
         bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
         stripes=stripes,
-        gates=gates,
-        waiting=padded(plan.workers, np.int64),
-        counters=counters,
-        leases=padded(plan.workers, np.int64),
-        spent=padded(plan.max_delay + 2, np.float64),
-        delays=padded(plan.max_delay + 1, np.int64),
-        log_worker=np.zeros(logged, np.int64),
-        log_read=np.zeros(logged, np.int64),
-        log_rows=np.zeros((logged, plan.batch_size if logged else 0), np.int64),
-        record_at=np.zeros(slots, np.int64),
-        max_delay=plan.max_delay,
+        ledger=ledger,
+        log=log,
     )
 
 

@@ -14,7 +14,7 @@ in, and the stripe's part of all copies, of ``mean`` and of the record being tak
 order and takes the next lock before it lets go of the last (lock coupling), so that no worker overtakes another: every
 stripe sees the updates in the same order, and a reader sees the very same version on all stripes, exactly as under one
 lock, while several workers are at work on different stripes. A prox that couples coordinates needs them all at once: there
-is one stripe then. The first stripe's lock, the head, also guards every counter, the leases, the histogram and the schedule.
+is one stripe then. The first stripe's lock, the head, also guards the :class:`Ledger` and the :class:`Log`.
 
 **The bound on the delay.** A worker that reads at version p takes a lease on p, and gives it back when it applies its
 update at version t, with delay t - p. Leases are kept in the order they were taken, hence sorted. Whoever applies next,
@@ -32,18 +32,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._jit import kernel
+from .._loops import copy
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
 from ._locks import acquire, release
 
-__all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Own", "Shared", "leave", "pause", "run"]
+__all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
 
 Array = np.ndarray[Any, Any]
 
 # Why a worker came back to Python.
 DONE, PAUSED, REFILL, RECORDED, DIVERGED = range(5)
 
-# The counters, by their place in Shared.counters.
+# The counters, by their place in Ledger.counters.
 ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, BAD_ITERATION = range(8)
 COUNTERS = 8
 
@@ -52,26 +53,39 @@ DRAWN, HAS_READ, VERSION, SLOT = range(4)
 STATES = 4
 
 
-class Shared(NamedTuple):
-    """What all workers share. Everything is guarded by the head lock, except for what a stripe's own lock guards."""
+class Ledger(NamedTuple):
+    """Who works on which version, and how far the run is. Guarded by the head lock."""
 
-    copies: Array  # one of the parameter for each worker; stripe s is rows bounds[s]:bounds[s + 1], guarded by stripes[s]
-    holder: Array  # for each stripe, whose copy is the parameter now
-    mean: Array  # the mean of all iterates so far, likewise; empty if nobody asked
-    records: Array  # copies of x (or of the mean) at recorded iterations, likewise
-    bounds: Array
-    stripes: Array  # addresses of locks; the first is the head
+    head: int  # the address of the first stripe's lock
     gates: Array  # addresses of locks, one a worker, held while nobody has opened the gate
-    waiting: Array  # for each worker: is it at its gate?
+    waiting: Array  # for each worker, whether it is at its gate
     counters: Array
     leases: Array  # versions being worked on, in the order they were read
+    max_delay: int
+
+
+class Log(NamedTuple):
+    """What is written down of every iteration. Guarded by the head lock."""
+
     spent: Array  # ring: the sum of all steps before iteration t, at t modulo its length
     delays: Array  # histogram
-    log_worker: Array  # the schedule, if asked for: for each iteration which worker,
-    log_read: Array  # which version it had read,
-    log_rows: Array  # and which rows
+    worker: Array  # the schedule, if asked for: for each iteration which worker,
+    read: Array  # which version it had read,
+    rows: Array  # and which rows
     record_at: Array  # the iteration of each record
-    max_delay: int
+
+
+class Shared(NamedTuple):
+    """What all workers share. Stripe s of the arrays is rows bounds[s]:bounds[s + 1], guarded by stripes[s]."""
+
+    copies: Array  # of the parameter, one for each worker
+    holder: Array  # for each stripe, whose copy is the parameter now
+    mean: Array  # the mean of all iterates so far; empty if nobody asked
+    records: Array  # copies of the parameter, or of the mean, at recorded iterations
+    bounds: Array
+    stripes: Array  # addresses of locks
+    ledger: Ledger
+    log: Log
 
 
 class Own(NamedTuple):
@@ -88,11 +102,10 @@ class Own(NamedTuple):
 @kernel
 def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
     """Work until there is a reason to go back to Python, and return it."""
-    counters, state = shared.counters, own.state
-    head = shared.stripes[0]
+    ledger, counters, state = shared.ledger, shared.ledger.counters, own.state
     while True:
         if state[HAS_READ] == 0:
-            reason = read(shared, own)
+            reason = read(shared, own.x, own.worker, state)
             if reason >= 0:
                 return reason
         if state[DRAWN] == own.draws.shape[0]:
@@ -100,85 +113,95 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         batch = own.draws[state[DRAWN]]
         eta = step_at(rule, state[VERSION])
         finite = work(parts, own.x, batch, eta, own.buffers, own.message)
-        acquire(head)
-        wait_for_turn(shared, own)
+        acquire(ledger.head)
+        while counters[ITERATION] < counters[LAST] and not may_apply(ledger, state[VERSION]):
+            sleep_at_gate(ledger, own.worker)
         t = counters[ITERATION]
         if t >= counters[LAST] or not finite:
-            drop_lease(shared, own)
+            drop_lease(ledger, state)
             if not finite and t < counters[LAST]:
                 counters[PAUSE] = 1
                 counters[BAD_ITERATION] = t
-            open_gates(shared)
-            release(head)
+            open_gates(ledger)
+            release(ledger.head)
             return DONE if finite else DIVERGED
+        pace = write_down(shared.log, rule, own.worker, t, state[VERSION], eta, batch)
         state[DRAWN] += 1
-        pace = take_iteration(rule, shared, own, t, eta, batch)
-        slot = -1
-        if t + 1 == counters[RECORD_NEXT]:
-            slot = counters[RECORDS]
-            counters[RECORDS] += 1
-            shared.record_at[slot] = t + 1
-            state[SLOT] = slot
-            counters[RECORD_NEXT] += counters[RECORD_EVERY]
-            if counters[RECORDS] == shared.record_at.size:
-                counters[PAUSE] = 1
-        if counters[PAUSE] == 0 and t + 1 < counters[LAST] and counters[LEASES] <= shared.max_delay:
-            take_lease(shared, own)  # what this update leaves in the worker's copy is the version it goes on with
-        open_gates(shared)
-        sweep(parts, shared, own, pace, t, slot)
+        drop_lease(ledger, state)
+        counters[ITERATION] = t + 1
+        slot = take_slot(ledger, shared.log, t + 1)
+        if counters[PAUSE] == 0 and t + 1 < counters[LAST] and counters[LEASES] <= ledger.max_delay:
+            take_lease(ledger, state)  # what this update leaves in the worker's copy is the version it goes on with
+        open_gates(ledger)
+        for s in range(shared.stripes.size):
+            if s > 0:
+                acquire(shared.stripes[s])
+                release(shared.stripes[s - 1])
+            start, stop = shared.bounds[s], shared.bounds[s + 1]
+            apply(parts, shared.copies[shared.holder[s]], own.message, pace, start, stop, own.buffers, own.x)
+            shared.holder[s] = own.worker
+            if shared.mean.size > 0:
+                average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 2)
+            if slot >= 0:
+                source = shared.mean if shared.mean.size > 0 else own.x
+                copy(source[start:stop], shared.records[slot, start:stop])
+        release(shared.stripes[shared.stripes.size - 1])
         if slot >= 0:
+            state[SLOT] = slot
             return RECORDED
 
 
 @kernel
-def read(shared: Shared, own: Own) -> int:
+def read(shared: Shared, x: Array, worker: int, state: Array) -> int:
     """Copy the parameter, in one version, once a lease is to be had; return -1, or the reason to go back to Python."""
-    counters, stripes, bounds = shared.counters, shared.stripes, shared.bounds
-    acquire(stripes[0])
-    while True:
-        if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
-            reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
-            release(stripes[0])
-            return reason
-        if counters[LEASES] <= shared.max_delay:
-            break
-        sleep_at_gate(shared, own)
-    take_lease(shared, own)
-    for s in range(stripes.size):
+    ledger, counters = shared.ledger, shared.ledger.counters
+    acquire(ledger.head)
+    while counters[ITERATION] < counters[LAST] and counters[PAUSE] == 0 and counters[LEASES] > ledger.max_delay:
+        sleep_at_gate(ledger, worker)
+    if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
+        reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
+        release(ledger.head)
+        return reason
+    take_lease(ledger, state)
+    for s in range(shared.stripes.size):
         if s > 0:
-            acquire(stripes[s])
-            release(stripes[s - 1])
-        if shared.holder[s] != own.worker:
-            copy(shared.copies[shared.holder[s], bounds[s] : bounds[s + 1]], own.x[bounds[s] : bounds[s + 1]])
-    release(stripes[stripes.size - 1])
+            acquire(shared.stripes[s])
+            release(shared.stripes[s - 1])
+        start, stop = shared.bounds[s], shared.bounds[s + 1]
+        if shared.holder[s] != worker:
+            copy(shared.copies[shared.holder[s], start:stop], x[start:stop])
+    release(shared.stripes[shared.stripes.size - 1])
     return -1
 
 
 @kernel
-def sweep(parts: Parts, shared: Shared, own: Own, pace: Pace, t: int, slot: int) -> None:
-    """Apply the message stripe by stripe, the head being held, and record in passing."""
-    stripes, bounds = shared.stripes, shared.bounds
-    for s in range(stripes.size):
-        if s > 0:
-            acquire(stripes[s])
-            release(stripes[s - 1])
-        start, stop = bounds[s], bounds[s + 1]
-        apply(parts, shared.copies[shared.holder[s]], own.message, pace, start, stop, own.buffers, own.x)
-        shared.holder[s] = own.worker
-        if shared.mean.size > 0:
-            average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 2)
-        if slot >= 0:
-            source = shared.mean if shared.mean.size > 0 else own.x
-            copy(source[start:stop], shared.records[slot, start:stop])
-    release(stripes[stripes.size - 1])
+def write_down(log: Log, rule: StepRule, worker: int, t: int, version: int, eta: float, batch: Array) -> Pace:
+    """Write down iteration t, an update from ``version``; return the step-sizes it has to do with."""
+    ring = log.spent.size
+    allowed = allowed_step(rule, log.spent[t % ring] - log.spent[version % ring])
+    log.spent[(t + 1) % ring] = log.spent[t % ring] + min(eta, allowed)
+    log.delays[t - version] += 1
+    if log.worker.size > 0:
+        log.worker[t] = worker
+        log.read[t] = version
+        for b in range(batch.size):
+            log.rows[t, b] = batch[b]
+    return Pace(eta, step_at(rule, t), allowed)
 
 
 @kernel
-def copy(source: Array, target: Array) -> None:
-    """Copy; a plain loop is twice as fast here as an assignment to a slice."""
-    entries, result = source.ravel(), target.ravel()
-    for j in range(entries.size):
-        result[j] = entries[j]
+def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
+    """Return where this iteration is to be recorded, -1 if nowhere; pause when there is no room for another."""
+    counters = ledger.counters
+    if iteration != counters[RECORD_NEXT]:
+        return -1
+    slot = counters[RECORDS]
+    log.record_at[slot] = iteration
+    counters[RECORDS] += 1
+    counters[RECORD_NEXT] += counters[RECORD_EVERY]
+    if counters[RECORDS] == log.record_at.size:
+        counters[PAUSE] = 1
+    return slot
 
 
 @kernel
@@ -190,102 +213,77 @@ def average(mean: Array, x: Array, count: int) -> None:
 
 
 @kernel
-def take_iteration(rule: StepRule, shared: Shared, own: Own, t: int, eta: float, batch: Array) -> Pace:
-    """Make this worker's update iteration t: count, log, give back the lease; return the step-sizes it has to do with."""
-    version = own.state[VERSION]
-    ring = shared.spent.size
-    allowed = allowed_step(rule, shared.spent[t % ring] - shared.spent[version % ring])
-    shared.spent[(t + 1) % ring] = shared.spent[t % ring] + min(eta, allowed)
-    shared.delays[t - version] += 1
-    if shared.log_worker.size > 0:
-        shared.log_worker[t] = own.worker
-        shared.log_read[t] = version
-        shared.log_rows[t, :] = batch
-    drop_lease(shared, own)
-    shared.counters[ITERATION] = t + 1
-    return Pace(eta, step_at(rule, t), allowed)
-
-
-@kernel
-def take_lease(shared: Shared, own: Own) -> None:
+def take_lease(ledger: Ledger, state: Array) -> None:
     """Take a lease on the current version."""
-    counters = shared.counters
-    shared.leases[counters[LEASES]] = counters[ITERATION]
+    counters = ledger.counters
+    ledger.leases[counters[LEASES]] = counters[ITERATION]
     counters[LEASES] += 1
-    own.state[HAS_READ] = 1
-    own.state[VERSION] = counters[ITERATION]
+    state[HAS_READ] = 1
+    state[VERSION] = counters[ITERATION]
 
 
 @kernel
-def drop_lease(shared: Shared, own: Own) -> None:
+def drop_lease(ledger: Ledger, state: Array) -> None:
     """Give a lease back: one of those on this worker's version, which are all alike."""
-    counters, leases = shared.counters, shared.leases
+    counters, leases = ledger.counters, ledger.leases
     place = 0
-    while leases[place] != own.state[VERSION]:
+    while leases[place] != state[VERSION]:
         place += 1
     counters[LEASES] -= 1
     for i in range(place, counters[LEASES]):
         leases[i] = leases[i + 1]
-    own.state[HAS_READ] = 0
+    state[HAS_READ] = 0
 
 
 @kernel
-def may_apply(shared: Shared, version: int) -> bool:
+def may_apply(ledger: Ledger, version: int) -> bool:
     """Tell whether all other leases can still be applied in time after an update from this version."""
-    leases = shared.leases
-    after = shared.counters[ITERATION] + 1
+    after = ledger.counters[ITERATION] + 1
     others = 0
     skipped = False
-    for i in range(shared.counters[LEASES]):
-        if not skipped and leases[i] == version:
+    for i in range(ledger.counters[LEASES]):
+        if not skipped and ledger.leases[i] == version:
             skipped = True
             continue
-        if after + others - leases[i] > shared.max_delay:
+        if after + others - ledger.leases[i] > ledger.max_delay:
             return False
         others += 1
     return True
 
 
 @kernel
-def wait_for_turn(shared: Shared, own: Own) -> None:
-    """Wait, the head being held before and after, until this worker's update may be applied or the run is over."""
-    while shared.counters[ITERATION] < shared.counters[LAST] and not may_apply(shared, own.state[VERSION]):
-        sleep_at_gate(shared, own)
-
-
-@kernel
-def sleep_at_gate(shared: Shared, own: Own) -> None:
+def sleep_at_gate(ledger: Ledger, worker: int) -> None:
     """Let go of the head, sleep until somebody opens the gate, take the head again."""
-    shared.waiting[own.worker] = 1
-    release(shared.stripes[0])
-    acquire(shared.gates[own.worker])
-    acquire(shared.stripes[0])
+    ledger.waiting[worker] = 1
+    release(ledger.head)
+    acquire(ledger.gates[worker])
+    acquire(ledger.head)
 
 
 @kernel
-def open_gates(shared: Shared) -> None:
+def open_gates(ledger: Ledger) -> None:
     """Wake every worker that waits, the head being held; each looks for itself whether its turn has come."""
-    for worker in range(shared.waiting.size):
-        if shared.waiting[worker] == 1:
-            shared.waiting[worker] = 0
-            release(shared.gates[worker])
+    for worker in range(ledger.waiting.size):
+        if ledger.waiting[worker] == 1:
+            ledger.waiting[worker] = 0
+            release(ledger.gates[worker])
 
 
 @kernel
-def leave(shared: Shared, own: Own) -> None:
-    """Give up as a worker that cannot go on: nobody may wait for its update, and all come back to Python."""
-    acquire(shared.stripes[0])
-    if own.state[HAS_READ] == 1:
-        drop_lease(shared, own)
-    shared.counters[PAUSE] = 1
-    open_gates(shared)
-    release(shared.stripes[0])
-
-
-@kernel
-def pause(shared: Shared) -> None:
+def pause(ledger: Ledger) -> None:
     """Ask every worker to finish its update and come back to Python."""
-    acquire(shared.stripes[0])
-    shared.counters[PAUSE] = 1
-    open_gates(shared)
-    release(shared.stripes[0])
+    acquire(ledger.head)
+    ledger.counters[PAUSE] = 1
+    open_gates(ledger)
+    release(ledger.head)
+
+
+@kernel
+def leave(ledger: Ledger, state: Array) -> None:
+    """Give up as a worker that cannot go on: nobody may wait for its update, and all come back to Python."""
+    acquire(ledger.head)
+    if state[HAS_READ] == 1:
+        drop_lease(ledger, state)
+    ledger.counters[PAUSE] = 1
+    open_gates(ledger)
+    release(ledger.head)
