@@ -190,7 +190,7 @@ def test_logistic_is_the_log_loss(scale):
 def test_huber_is_scipys(delta):
     rng = np.random.default_rng(6)
     p, y = 3.0 * rng.standard_normal(200), rng.standard_normal(200)
-    p[:2] = y[:2] + [delta, -delta]
+    p[:2] = y[:2] + np.array([delta, -delta])  # where the formula changes
     loss = ds.Huber(delta)
     found = [loss.value(a, b) for a, b in zip(p, y, strict=True)]
     np.testing.assert_allclose(found, scipy.special.huber(delta, p - y), rtol=1e-13, atol=1e-16)

@@ -72,7 +72,7 @@ def prox(regularizer: Any, v: Any, step: float) -> Array:
     bound = bind(regularizer, point.shape)
     out = np.empty_like(point)
     if point.size:
-        run_prox(prox_handle(bound, point), point, step, out)
+        run_prox(prox_handle(bound, out), point, step, out)  # v may be read-only
     return out
 
 

@@ -63,7 +63,7 @@ class BoundGroupLasso(NamedTuple):
             flat = flat[self.order]
         total = 0.0
         for g in range(self.weights.size):
-            total += self.weights[g] * norm(flat[self.starts[g] : self.starts[g + 1]])
+            total += self.weights[g] * norm(flat, self.starts[g], self.starts[g + 1])
         return self.lam * total
 
     def prox(self, v: Array, step: float, out: Array) -> None:
@@ -86,18 +86,19 @@ class BoundGroupLasso(NamedTuple):
 @kernel
 def shrink_groups(v: Array, threshold: float, starts: Array, order: Array, weights: Array, out: Array) -> None:
     """Shrink each group of the flat ``v`` by its weight times ``threshold``."""
+    if order.size == 0:
+        for g in range(weights.size):
+            factor = v.dtype.type(shrinkage(norm(v, starts[g], starts[g + 1]), threshold * weights[g]))
+            for j in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):  # unsigned: see sum_squares
+                out[j] = factor * v[j]
+        return
+    gathered = np.empty_like(v)
+    for j in range(v.size):
+        gathered[j] = v[order[j]]
     for g in range(weights.size):
-        if order.size == 0:
-            group, result = v[starts[g] : starts[g + 1]], out[starts[g] : starts[g + 1]]
-            factor = v.dtype.type(shrinkage(norm(group), threshold * weights[g]))
-            for j in range(group.size):
-                result[j] = factor * group[j]
-        else:
-            members = order[starts[g] : starts[g + 1]]
-            group = v[members]
-            factor = v.dtype.type(shrinkage(norm(group), threshold * weights[g]))
-            for j in range(group.size):
-                out[members[j]] = factor * group[j]
+        factor = v.dtype.type(shrinkage(norm(gathered, starts[g], starts[g + 1]), threshold * weights[g]))
+        for j in range(starts[g], starts[g + 1]):
+            out[order[j]] = factor * gathered[j]
 
 
 @kernel

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import non_negative, validated
 from .._jit import kernel
 from .._loops import copy, fill
-from ._elementwise import norm, sum_squares
+from ._elementwise import norm
 from .group_lasso import shrinkage
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ class NuclearNorm(NamedTuple):
     def value(self, w: Array) -> float:
         """Return the regulariser's value."""
         if w.ndim == 1:
-            return self.lam * norm(w)
+            return self.lam * norm(w, 0, w.size)
         if not np.isfinite(w).all():
             return np.nan
         return self.lam * np.linalg.svd(w, False)[1].sum()
@@ -52,7 +52,7 @@ class NuclearNorm(NamedTuple):
     def prox(self, v: Array, step: float, out: Array) -> None:
         """Soft-threshold the singular values."""
         if v.ndim == 1:
-            factor = v.dtype.type(shrinkage(norm(v), step * self.lam))
+            factor = v.dtype.type(shrinkage(norm(v, 0, v.size), step * self.lam))
             for j in range(v.size):
                 out[j] = factor * v[j]
         else:
@@ -70,6 +70,24 @@ class NuclearNorm(NamedTuple):
 @kernel
 def threshold_singular_values(v: Array, threshold: float, out: Array) -> None:
     """Write ``v`` with its singular values soft-thresholded to ``out``."""
+    size = norm(v.ravel(), 0, v.size)
+    if not np.isfinite(size):  # LAPACK may not return from NaN
+        fill(out, np.nan)
+    elif size == 0.0 or 1e-9 < size < 1e9:
+        threshold_moderate(v, threshold, out)
+    else:  # squares would overflow or underflow
+        scaled = np.empty_like(v)
+        entries, unit, result = v.ravel(), scaled.ravel(), out.ravel()
+        for j in range(entries.size):
+            unit[j] = entries[j] / size
+        threshold_moderate(scaled, threshold / size, out)
+        for j in range(entries.size):
+            result[j] *= size
+
+
+@kernel
+def threshold_moderate(v: Array, threshold: float, out: Array) -> None:
+    """Threshold the singular values of a matrix whose entries have squares."""
     if v.shape[0] >= v.shape[1]:
         threshold_tall(v, threshold, out)
         return
@@ -84,16 +102,6 @@ def threshold_singular_values(v: Array, threshold: float, out: Array) -> None:
 @kernel
 def threshold_tall(v: Array, threshold: float, out: Array) -> None:
     """Threshold the singular values of a matrix that has at least as many rows as columns."""
-    total = sum_squares(v.ravel())
-    if not np.isfinite(total):  # LAPACK may not return from NaN; where only the squares overflow, leave the matrix alone
-        largest = 0.0
-        for entry in v.ravel():
-            largest = entry if not abs(entry) <= largest else largest
-        if np.isfinite(largest):
-            copy(v, out)
-        else:
-            fill(out, np.nan)
-        return
     eigenvalues, vectors = np.linalg.eigh(np.dot(v.T, v))
     size = eigenvalues.size
     top = math.sqrt(max(eigenvalues[size - 1], 0.0))

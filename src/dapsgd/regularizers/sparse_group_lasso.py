@@ -66,7 +66,7 @@ class BoundSparseGroupLasso(NamedTuple):
             flat = flat[self.order]
         total = 0.0
         for g in range(self.weights.size):
-            total += self.weights[g] * norm(flat[self.starts[g] : self.starts[g + 1]])
+            total += self.weights[g] * norm(flat, self.starts[g], self.starts[g + 1])
         return self.lam * (self.ratio * sum_abs(w) + (1.0 - self.ratio) * total)
 
     def prox(self, v: Array, step: float, out: Array) -> None:
