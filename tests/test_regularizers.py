@@ -272,11 +272,7 @@ def test_arguments_are_checked(name):
     with pytest.raises(ValueError, match="dimensions"):
         ds.prox(h, np.ones((P, 2, 2)), 1.0)
     with pytest.raises(TypeError, match="class"):
-        ds.prox(type(h), v, 1.0) if not hasattr(type(h), "bind") else check_regularizer_of_class(h)
-
-
-def check_regularizer_of_class(h):
-    ds.Problem(np.eye(P), np.ones(P), regularizer=type(h))
+        ds.prox(type(h), v, 1.0)
 
 
 NUMBERS = [(name, field) for name in HAVE_STRENGTH for field in example(name, (P,))._fields if field in ("lam", "l1", "ratio")]
@@ -376,10 +372,10 @@ def test_groups_are_zero_as_a_whole(ratio, shape):
     assert zeros >= 2
 
 
-@pytest.mark.parametrize("step", [0.0, 1.0])
-def test_a_group_without_weight_is_left_alone(step):
-    v = np.arange(1.0, 5.0)
-    assert (ds.prox(ds.GroupLasso(100.0, 2, weights=[0.0, 1.0]), v, 1.0) == [1.0, 2.0, 0.0, 0.0]).all()
+def test_a_group_without_weight_is_left_alone():
+    v = np.array([1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
+    h = ds.GroupLasso(100.0, 2, weights=[0.0, 1.0, 0.0])
+    assert (ds.prox(h, v, 1.0) == [1.0, 2.0, 0.0, 0.0, 0.0, 0.0]).all()
 
 
 def test_steps_are_exact():
@@ -590,8 +586,6 @@ def stronger(problem, factor):
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": True}, {"l2": 0.1}], ids=str)
 def test_lam_max_is_where_the_answer_begins(name, loss, options):
     problem = cases.problem(loss, name, **options)
-    if name == "fused_lasso":
-        problem = stronger(problem, 1.0)
     x0 = np.random.default_rng(0).standard_normal(problem.shape)
     beyond = ds.solve(stronger(problem, 1.0 + 1e-9), "fista", tol=1e-13, x0=x0, max_iter=3000).x
     below = ds.solve(stronger(problem, 0.99), "fista", tol=1e-10, x0=x0).x
@@ -744,8 +738,6 @@ def test_pieces_between_heights(function):
     for v, t in signals(400, np.random.default_rng(27)):
         for enter in (-t, 0.0, t):
             for leave in (-t, 0.0, t):
-                if len(v) == 1 and function != "taut_string" and abs(enter - leave) > t:
-                    continue  # a piece is never one entry long; the scan takes the others' word for it
                 u = run_denoise(getattr(fused_lasso, function), v, t, enter, leave)
                 done = len(v)
                 if function == "scan":

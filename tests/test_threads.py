@@ -205,3 +205,18 @@ def test_replay_finds_the_same_automatic_step():
     run = ds.solve(problem, "dap-sgd", workers=2, max_delay=9, max_iter=500, tol=0, seed=0, record_schedule=True)
     again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), tol=0)
     assert np.array_equal(run.iterate, again.iterate)
+
+
+def test_records_never_outgrow_their_room(monkeypatch):
+    from dapsgd.runtimes import _crew
+
+    monkeypatch.setattr(_crew, "_RECORDS", 2)
+    problem = paper_problem("l1")
+    step = ds.Constant(0.01)
+    for every in (1, 2, 3):
+        run = ds.solve(
+            problem, "dap-sgd", workers=6, step=step, max_iter=300, record_every=every, tol=0, seed=0, record_schedule=True
+        )
+        assert run.trace.iteration.tolist() == list(range(0, 301, every))
+        again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), step=step, record_every=every, tol=0)
+        np.testing.assert_allclose(run.trace.objective, again.trace.objective, rtol=1e-12)

@@ -169,21 +169,27 @@ def make_crew(plan: Plan) -> Iterator[Crew]:
 def _make_ledger(plan: Plan, head: int, gates: Array) -> engine.Ledger:
     counters = padded(engine.COUNTERS, np.int64)
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
+    counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
     waiting, leases = padded(plan.workers, np.int64), padded(plan.workers, np.int64)
     return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay)
 
 
+def _slots(plan: Plan) -> int:
+    """Return how many records may wait before workers pause."""
+    return int(np.clip(_RECORD_BYTES // max(1, plan.x0.nbytes), 1, _RECORDS))
+
+
 def _make_log(plan: Plan) -> engine.Log:
     logged = plan.max_iter if plan.record_schedule else 0
-    slots = int(np.clip(_RECORD_BYTES // max(1, plan.x0.nbytes), 1, _RECORDS))
+    in_flight = -(-plan.workers // plan.record_every)  # records that may still be taken once a pause was asked for
     return engine.Log(
         spent=padded(plan.max_delay + 2, np.float64),
         delays=padded(plan.max_delay + 1, np.int64),
         worker=np.zeros(logged, np.int64),
         read=np.zeros(logged, np.int64),
         rows=np.zeros((logged, plan.batch_size), np.int64),
-        record_at=np.zeros(slots, np.int64),
+        record_at=np.zeros(_slots(plan) + in_flight, np.int64),
     )
 
 

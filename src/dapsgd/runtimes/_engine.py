@@ -45,8 +45,8 @@ Array = np.ndarray[Any, Any]
 DONE, PAUSED, REFILL, RECORDED, DIVERGED = range(5)
 
 # The counters, by their place in Ledger.counters.
-ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, BAD_ITERATION = range(8)
-COUNTERS = 8
+ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION = range(9)
+COUNTERS = 9
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
 DRAWN, HAS_READ, VERSION, SLOT = range(4)
@@ -191,7 +191,10 @@ def write_down(log: Log, rule: StepRule, worker: int, t: int, version: int, eta:
 
 @kernel
 def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
-    """Return where this iteration is to be recorded, -1 if nowhere; pause when there is no room for another."""
+    """Return where this iteration is to be recorded, -1 if nowhere.
+
+    Pause when room runs short, but early: the updates that other workers are at may have to be recorded, too.
+    """
     counters = ledger.counters
     if iteration != counters[RECORD_NEXT]:
         return -1
@@ -199,7 +202,7 @@ def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
     log.record_at[slot] = iteration
     counters[RECORDS] += 1
     counters[RECORD_NEXT] += counters[RECORD_EVERY]
-    if counters[RECORDS] == log.record_at.size:
+    if counters[RECORDS] >= counters[RECORDS_FULL]:
         counters[PAUSE] = 1
     return slot
 
