@@ -256,9 +256,22 @@ class DoesNotCompile(NamedTuple):
         out[:] = sorted_by_magic(v)  # noqa: F821
 
 
+class WithAList(NamedTuple):
+    lams: list
+
+    def value(self, w):
+        return 0.0
+
+    def prox(self, v, step, out):
+        out[0] = self.lams[0]
+
+
 @pytest.mark.parametrize(
     ("term", "words"),
     [
+        (WithAList([1.0]), "field 'lams' must be"),
+        (WithAList("abc"), "field 'lams' must be"),
+        (WithAList({1: 2}), "field 'lams' must be"),
         (NoField(), "field"),
         (NoProx(1.0), "prox"),
         (WrongArguments(1.0), "3 argument"),

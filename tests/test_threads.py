@@ -1,8 +1,11 @@
 """The asynchronous engine computes exactly the paper's recursion: nothing lost, nothing doubled, no delay too long."""
 
+import copy
 import os
+import pickle
 import signal
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -220,3 +223,78 @@ def test_records_never_outgrow_their_room(monkeypatch):
         assert run.trace.iteration.tolist() == list(range(0, 301, every))
         again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), step=step, record_every=every, tol=0)
         np.testing.assert_allclose(run.trace.objective, again.trace.objective, rtol=1e-12)
+
+
+class Raises(NamedTuple):
+    """A regulariser that fails in the middle of a run."""
+
+    after: np.ndarray
+
+    def value(self, w):
+        return 0.0
+
+    def prox(self, v, step, out):
+        self.after[0] -= 1
+        if self.after[0] < 0:
+            raise ValueError("on purpose")
+        for j in range(v.size):
+            out[j] = v[j]
+
+
+@pytest.mark.parametrize("algorithm", ["p-sgd", "tap-sgd", "dap-sgd"])
+def test_an_exception_in_a_prox_is_raised_and_holds_no_lock(algorithm):
+    problem = cases.problem("squared", "zero", n=100)
+    problem = ds.Problem(problem._rows.X, problem._targets[:, 0], regularizer=Raises(np.array([500])))
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="on purpose"):
+        ds.solve(problem, algorithm, step=ds.Constant(1e-3), max_iter=100_000, tol=0, seed=0)
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("runtime", ["serial", "threads"])
+def test_one_worker_stops_at_the_same_iteration_every_time(runtime):
+    problem = paper_problem("l1")
+    options = {"runtime": runtime, "workers": 1, "tol": 0.05, "max_passes": 2000, "record_every": 50, "seed": 5}
+    first, second = (ds.solve(problem, "dap-sgd", **options) for _ in range(2))
+    assert first.converged
+    assert first.iterations == second.iterations == first.trace.iteration[-1]
+    assert np.array_equal(first.iterate, second.iterate)
+
+
+def test_a_seed_sequence_is_not_used_up():
+    problem, seed = paper_problem("l1"), np.random.SeedSequence(3)
+    runs = [ds.solve(problem, "p-sgd", max_iter=100, tol=0, seed=seed).iterate for _ in range(2)]
+    assert np.array_equal(*runs)
+
+
+def test_a_callback_may_stop_before_the_first_iteration():
+    for algorithm in ("fista", "p-sgd", "dap-sgd"):
+        run = ds.solve(paper_problem("l1"), algorithm, tol=0, callbacks=[lambda checkup: True])
+        assert run.iterations == 0
+
+
+def test_solves_in_several_threads_leave_blas_as_it_was():
+    from threadpoolctl import threadpool_info
+
+    problem = paper_problem("l1")
+    before = [library["num_threads"] for library in threadpool_info()]
+
+    def work(seed):
+        for _ in range(5):
+            ds.solve(problem, "dap-sgd", workers=2, max_iter=300, tol=0, seed=seed)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [library["num_threads"] for library in threadpool_info()] == before
+
+
+def test_a_problem_can_be_pickled_after_use():
+    problem = paper_problem("fused_lasso")
+    w = np.linspace(0.0, 1.0, problem.p)
+    expected = problem.residual(w)
+    for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
+        assert "_prox" not in vars(copied)
+        assert copied.residual(w) == expected

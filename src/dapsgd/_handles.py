@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._jit import address_of, run, when_numba_loads
+from .errors import CompilationError
 
 __all__ = ["EstimatorHandle", "Handle", "RegularizerHandle", "make_handle"]
 
@@ -67,9 +68,7 @@ def estimate_entry(kind: Any, data: int, x: Array, batch: Array, keep: float, sc
 
 def make_handle(entry: Callable[..., bool], term: tuple[Any, ...], *arguments: Any) -> Handle:
     """Compile ``entry`` for a term and further arguments of these types, and write the term's data to memory."""
-    import numba
-
-    kind = numba.typeof(term)
+    kind = _checked_type(term)
     memory = np.zeros(_size_of(kind) + 64, np.uint8)
     data = int(memory.ctypes.data)
     run(write, term, data)
@@ -77,10 +76,33 @@ def make_handle(entry: Callable[..., bool], term: tuple[Any, ...], *arguments: A
     return Handle(code, data, (memory, term))
 
 
+def _checked_type(term: tuple[Any, ...]) -> Any:
+    """Return numba's type of a term, if its fields are such that their data may lie about without an owner."""
+    from numba import typeof, types
+
+    def allowed(kind: Any) -> bool:
+        if isinstance(kind, types.BaseTuple):
+            return all(allowed(part) for part in kind)
+        return isinstance(kind, (types.Number, types.Boolean, types.NoneType, types.Array))
+
+    for name, value in zip(type(term)._fields, term, strict=True):  # type: ignore[attr-defined]
+        try:
+            fine = allowed(typeof(value))
+        except (ValueError, TypeError):
+            fine = False
+        if not fine:
+            raise CompilationError(
+                f"{type(term).__name__}: field {name!r} must be a number, an array or a tuple of these to be compiled; "
+                f"got {type(value).__name__}"
+            )
+    return typeof(term)
+
+
 def _size_of(kind: Any) -> int:
     from numba.core.registry import cpu_target
 
     context = cpu_target.target_context
+    context.refresh()
     return int(context.get_abi_sizeof(context.get_data_type(kind)))
 
 

@@ -20,8 +20,10 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import itertools
 import os
 import re
+import secrets
 import sys
 import tempfile
 import threading
@@ -185,17 +187,21 @@ def _register() -> Any:
 
     _register_methods()
     while _hooks:
-        _hooks.pop()()
+        _hooks[-1]()
+        _hooks.pop()  # only now: an interrupt in between must not lose it
     while _kernels:
-        function, options = _kernels.pop()
+        function, options = _kernels[-1]
         overload(function, jit_options=options, strict=False)(_returning(function))
+        _kernels.pop()
     while _externs:
-        function, symbol, returns, takes = _externs.pop()
+        function, symbol, returns, takes = _externs[-1]
         signature = getattr(types, returns)(*(getattr(types, name) for name in takes))
         overload(function, strict=False)(_calling(types.ExternalFunction(symbol, signature), len(takes)))
+        _externs.pop()
     while _choices:
-        function, choose, arity = _choices.pop()
+        function, choose, arity = _choices[-1]
         overload(function, strict=False)(_of_arity(arity, functools.partial(_choice, choose)))
+        _choices.pop()
     return numba
 
 
@@ -204,9 +210,21 @@ def _register_methods() -> None:
     from numba import types
     from numba.extending import overload_method
 
+    _keep_symbols_apart()
     for name, arity in _METHODS.items():
         pick = functools.partial(_plain_method, name)
         overload_method(types.BaseNamedTuple, name, strict=False)(_of_arity(arity + 1, pick))
+
+
+def _keep_symbols_apart() -> None:
+    """Count this process's functions from a random start.
+
+    A symbol's name is made of names and of such a number, and what comes from the disk has the number of the process that
+    compiled it. If both counted from 1, a class of the user's could take the symbol of a built-in of the same name.
+    """
+    from numba.core.bytecode import FunctionIdentity
+
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
 
 
 def _choice(choose: Callable[[type], Callable[..., Any]], kind: Any) -> Callable[..., Any]:
@@ -274,6 +292,12 @@ def _make_cache(function: Callable[..., Any], folder: Path) -> Any:
         def __init__(self, py_func: Callable[..., Any]) -> None:
             super().__init__(py_func)
             self._cache_file = _FilePerSpecialisation(folder, self._impl.filename_base)
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # a damaged file: compile again
+                return None
 
     return KernelCache(function)
 

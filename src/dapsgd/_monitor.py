@@ -77,13 +77,13 @@ class RunMonitor:
         self._ceiling = _BLOWN_UP * max(problem.packed_objective(zero), _finite(problem.packed_objective(x0)), 0.0)
         self.stopped_by: str | None = None
 
-    def start(self) -> None:
-        """Record the starting point and show the progress bar."""
+    def start(self) -> bool:
+        """Record the starting point and show the progress bar; return True to end the run here."""
         if self._show:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
-        self.observe(0, 0.0, self._x0)
+        return self.observe(0, 0.0, self._x0)
 
     def close(self) -> None:
         """Leave the progress bar as it stands."""

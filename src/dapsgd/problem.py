@@ -221,6 +221,10 @@ class Problem:
         whole = _rows.spectral_norm_squared(self._rows, self._weights.astype(np.float64) / self.n)
         return float((_rows.squared_norms(self._rows) * self._weights).max()) / max(whole, np.finfo(np.float64).tiny)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is an address in this process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_prox"}
+
     def __repr__(self) -> str:
         kind = "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
         targets = f", {self.shape[1]} targets" if len(self.shape) == 2 else ""

@@ -137,6 +137,7 @@ def solve(
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
     if isinstance(executor, Replay):
         delay = executor.schedule.max_delay
+    delay = min(delay, max(length, 1))
     every = max(1, length // _DEFAULT_POINTS) if record_every is None else positive_integer("record_every", record_every)
 
     def safe_step() -> float:
@@ -272,8 +273,8 @@ def _safe_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) -> 
 
 
 def _seed_sequence(seed: Any) -> np.random.SeedSequence:
-    if isinstance(seed, np.random.SeedSequence):
-        return seed
+    if isinstance(seed, np.random.SeedSequence):  # a copy: spawning from the caller's would change it
+        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
     if seed is not None:
         seed = non_negative_integer("seed", seed)
     return np.random.SeedSequence(seed)
@@ -292,9 +293,9 @@ def _run_fista(problem: Problem, x0: Array, tol: float, max_iter: int, every: in
         return stop
 
     proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
-    monitor.start()
+    length = 0 if monitor.start() else max_iter
     with clock:
-        found = minimise(problem, x0, tol=tol, scale=monitor.scale, max_iter=max_iter, observe=observe)
+        found = minimise(problem, x0, tol=tol, scale=monitor.scale, max_iter=length, observe=observe)
     return Outcome(found.x, x0[:0], found.iterations, clock.seconds, np.array([found.iterations]), None)
 
 

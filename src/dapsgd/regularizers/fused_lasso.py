@@ -155,9 +155,9 @@ def enough(v: Array) -> float:
 def denoise_piece(v: Array, threshold: float, enter: float, leave: float, out: Array) -> None:
     """Denoise between two fixed heights of the string.
 
-    The scan is fast where segments are short but may look at the same entries again and again; once it has taken more than
-    three passes' worth of steps, the taut string, which is linear whatever comes, does the rest. Neither relies on a
-    comparison to stay inside the arrays.
+    The scan is fast where segments are short but may look at the same entries again and again; once it has taken twice as
+    many steps as it has settled entries, the taut string, which is linear whatever comes, does the rest. Neither relies on
+    a comparison to stay inside the arrays.
     """
     done, enter = scan(v, threshold, enter, leave, out)
     if done < v.size:
@@ -171,7 +171,7 @@ def scan(v: Array, threshold: float, enter: float, leave: float, out: Array) -> 
     Returns how many entries are final, and the string's height there.
     """
     last = v.size - 1
-    steps = 3 * v.size + 64
+    steps = 0
     start = 0  # of the segment in progress
     while True:
         low, high = v[start] - threshold - enter, v[start] + threshold - enter  # the segment's value lies between these
@@ -205,8 +205,8 @@ def scan(v: Array, threshold: float, enter: float, leave: float, out: Array) -> 
         if jump == 0:
             fill(out[start:], low + (under_low + leave) / (at - start + 1))
             return v.size, leave
-        steps -= at - start + 1
-        if steps < 0:
+        steps += at - start + 1
+        if steps > 2 * start + 256:
             return start, enter
         until = low_until if jump < 0 else high_until
         value = low if jump < 0 else high

@@ -52,7 +52,7 @@ class Crew:
         # Compile everything now, before any thread and any clock starts.
         self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
         self._pause = compiled(engine.pause, self._ledger)
-        self._leave = compiled(engine.leave, self._ledger, self._own[0].state)
+        self._leave = compiled(engine.leave, self._ledger, stripes, self._own[0].state)
 
     @property
     def iteration(self) -> int:
@@ -71,18 +71,22 @@ class Crew:
 
     def advance(self, worker: int) -> None:
         """Be one worker until the slice ends."""
-        with self._entrance:
-            if self._closed:
-                return
-            self._inside += 1
+        entered = False
         try:
+            with self._entrance:
+                if self._closed:
+                    return
+                entered = True
+                self._inside += 1
             self._advance(worker)
         except BaseException:
-            self._leave(self._ledger, self._own[worker].state)
+            if entered:
+                self._leave(self._ledger, self._shared.stripes, self._own[worker].state)
             raise
         finally:
-            with self._entrance:
-                self._inside -= 1
+            if entered:
+                with self._entrance:
+                    self._inside -= 1
 
     def _advance(self, worker: int) -> None:
         while True:
@@ -97,6 +101,10 @@ class Crew:
     def pause(self) -> None:
         """End the slice: ask every worker to come back after its current update."""
         self._pause(self._ledger)
+
+    def is_busy(self) -> bool:
+        """Tell whether a worker may still use the locks."""
+        return self._inside > 0
 
     def close(self) -> None:
         """Let no worker in any more and wait until the last is out, however often Ctrl-C is pressed meanwhile.
@@ -159,7 +167,8 @@ def make_crew(plan: Plan) -> Iterator[Crew]:
     if plan.elementwise and plan.workers > 1:
         stripes = min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
     with locks(stripes + plan.workers) as addresses:
-        crew = Crew(plan, addresses[:stripes], addresses[stripes:])
+        crew = Crew(plan, addresses.taken[:stripes], addresses.taken[stripes:])
+        addresses.in_use = crew.is_busy
         try:
             yield crew
         finally:

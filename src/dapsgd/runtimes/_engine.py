@@ -49,8 +49,8 @@ ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL
 COUNTERS = 9
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
-DRAWN, HAS_READ, VERSION, SLOT = range(4)
-STATES = 4
+DRAWN, HAS_READ, VERSION, SLOT, HOLDS = range(5)  # HOLDS: one more than the stripe it has locked, 0 for none
+STATES = 5
 
 
 class Ledger(NamedTuple):
@@ -114,6 +114,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         eta = step_at(rule, state[VERSION])
         finite = work(parts, own.x, batch, eta, own.buffers, own.message)
         acquire(ledger.head)
+        state[HOLDS] = 1
         while counters[ITERATION] < counters[LAST] and not may_apply(ledger, state[VERSION]):
             sleep_at_gate(ledger, own.worker)
         t = counters[ITERATION]
@@ -123,6 +124,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
                 counters[PAUSE] = 1
                 counters[BAD_ITERATION] = t
             open_gates(ledger)
+            state[HOLDS] = 0
             release(ledger.head)
             return DONE if finite else DIVERGED
         pace = write_down(shared.log, rule, own.worker, t, state[VERSION], eta, batch)
@@ -136,6 +138,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         for s in range(shared.stripes.size):
             if s > 0:
                 acquire(shared.stripes[s])
+                state[HOLDS] = s + 1
                 release(shared.stripes[s - 1])
             start, stop = shared.bounds[s], shared.bounds[s + 1]
             apply(parts, shared.copies[shared.holder[s]], own.message, pace, start, stop, own.buffers, own.x)
@@ -145,6 +148,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
             if slot >= 0:
                 source = shared.mean if shared.mean.size > 0 else own.x
                 copy(source[start:stop], shared.records[slot, start:stop])
+        state[HOLDS] = 0
         release(shared.stripes[shared.stripes.size - 1])
         if slot >= 0:
             state[SLOT] = slot
@@ -193,7 +197,8 @@ def write_down(log: Log, rule: StepRule, worker: int, t: int, version: int, eta:
 def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
     """Return where this iteration is to be recorded, -1 if nowhere.
 
-    Pause when room runs short, but early: the updates that other workers are at may have to be recorded, too.
+    Pause when room runs short, but early: the updates that other workers are at may have to be recorded, too. A single
+    worker pauses at every record, so that a run that is stopped there ends there, whatever the time of day.
     """
     counters = ledger.counters
     if iteration != counters[RECORD_NEXT]:
@@ -202,7 +207,7 @@ def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
     log.record_at[slot] = iteration
     counters[RECORDS] += 1
     counters[RECORD_NEXT] += counters[RECORD_EVERY]
-    if counters[RECORDS] >= counters[RECORDS_FULL]:
+    if counters[RECORDS] >= counters[RECORDS_FULL] or ledger.waiting.size == 1:
         counters[PAUSE] = 1
     return slot
 
@@ -282,9 +287,16 @@ def pause(ledger: Ledger) -> None:
 
 
 @kernel
-def leave(ledger: Ledger, state: Array) -> None:
-    """Give up as a worker that cannot go on: nobody may wait for its update, and all come back to Python."""
-    acquire(ledger.head)
+def leave(ledger: Ledger, stripes: Array, state: Array) -> None:
+    """Give up as a worker that cannot go on: nobody may wait for its update, and all come back to Python.
+
+    An exception in a term may have come up while it held a lock.
+    """
+    if state[HOLDS] != 1:
+        if state[HOLDS] > 1:
+            release(stripes[state[HOLDS] - 1])
+        acquire(ledger.head)
+    state[HOLDS] = 0
     if state[HAS_READ] == 1:
         drop_lease(ledger, state)
     ledger.counters[PAUSE] = 1

@@ -9,7 +9,7 @@ steals the core from whoever holds the lock.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,23 +23,34 @@ _SPINS = 1000  # about 5 microseconds: longer than most critical sections, short
 _SPREAD = 4  # a lock is 32 bytes: take every fourth, so that no two share a cache line
 
 
+class Locks:
+    """Locks by their addresses, and how to tell whether somebody still uses them."""
+
+    def __init__(self, taken: np.ndarray[Any, Any]) -> None:
+        self.taken = taken
+        self.in_use: Callable[[], bool] = lambda: False
+
+
 @contextmanager
-def locks(count: int) -> Iterator[np.ndarray[Any, Any]]:
-    """Give the addresses of so many free locks, and free them afterwards; nobody may hold or wait for one then."""
+def locks(count: int) -> Iterator[Locks]:
+    """Give so many free locks, and free them afterwards, but for the case that somebody still uses them."""
     allocate, free = ctypes.pythonapi.PyThread_allocate_lock, ctypes.pythonapi.PyThread_free_lock
     allocate.restype, allocate.argtypes = ctypes.c_void_p, ()
     free.restype, free.argtypes = None, (ctypes.c_void_p,)
     made: list[int] = []
+    given: Locks | None = None
     try:
         for _ in range(count * _SPREAD):
             address = allocate()
             if not address:
                 raise MemoryError("the operating system gives no more locks")
             made.append(address)
-        yield np.array(made[::_SPREAD], dtype=np.intp)
+        given = Locks(np.array(made[::_SPREAD], dtype=np.intp))
+        yield given
     finally:
-        for address in made:
-            free(address)
+        if given is None or not given.in_use():
+            for address in made:
+                free(address)
 
 
 @extern("PyThread_acquire_lock", "int32", "intp", "int32")

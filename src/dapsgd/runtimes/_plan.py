@@ -41,8 +41,8 @@ class Plan:
 class Monitor(Protocol):
     """What a runtime reports to, off the clock."""
 
-    def start(self) -> None:
-        """Take note of the start, before any clock runs."""
+    def start(self) -> bool:
+        """Take note of the start, before any clock runs; return True to end the run here."""
 
     def progress(self, iteration: int) -> None:
         """Show how far the run is; cheap, also while workers run."""

@@ -62,8 +62,7 @@ class Replay:
         compiled_work = compiled(work, parts, x, schedule.rows[0], 1.0, buffers, message)
         compiled_apply = compiled(apply, parts, x, message, Pace(1.0, 1.0, 1.0), 0, len(x), buffers, x)
         clock = Clock()
-        monitor.start()
-        done, stop, shown = 0, False, time.perf_counter()
+        done, stop, shown = 0, monitor.start(), time.perf_counter()
         with single_threaded_blas():
             while done < length and not stop:
                 read = int(schedule.read[done])

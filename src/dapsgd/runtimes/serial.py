@@ -26,8 +26,7 @@ class Serial:
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
         with make_crew(plan) as crew:
-            monitor.start()
-            updates, stop = 64, False
+            updates, stop = 64, monitor.start()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(crew.iteration + updates)
                 began = time.perf_counter()

@@ -30,8 +30,7 @@ class Threads:
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
         with ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool, make_crew(plan) as crew:
-            monitor.start()
-            stop = False
+            stop = monitor.start()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.max_iter)
                 with single_threaded_blas(), crew.clock:
