@@ -279,5 +279,7 @@ def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Arr
 def fix_piece(lengths: Array, sums: Array, piece: int, start: int, out: Array) -> int:
     """Write one straight piece to ``out`` and return where the next one starts."""
     stop = start + lengths[piece]
-    fill(out[start:stop], sums[piece] / lengths[piece])
+    value = sums[piece] / lengths[piece]
+    for j in range(start, stop):
+        out[j] = value
     return stop
