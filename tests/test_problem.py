@@ -280,6 +280,16 @@ def test_a_memory_map_is_not_copied(tmp_path):
     assert np.shares_memory(ds.Problem(X, np.ones(N))._rows.X, X)
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form[:3] in ("CSR", "CSC", "COO", "LIL")])
+def test_sparse_rows_hold_every_entry_once_and_in_order(form):
+    X = data(np.random.default_rng(13))
+    rows = ds.Problem(FORMS[form](X, None), np.ones(N))._rows
+    for i in range(N):
+        columns = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+        assert (columns == np.flatnonzero(X[i])).all()
+        assert (rows.data[rows.indptr[i] : rows.indptr[i + 1]] == X[i, columns]).all()
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_the_callers_data_stays_as_it_was(form, tmp_path):
     rng = np.random.default_rng(9)

@@ -21,8 +21,8 @@ update at version t, with delay t - p. Leases are kept in the order they were ta
 the i-th oldest of the other leases can at best be applied i updates later; so an update may be applied now only if
 afterwards ``t + i - lease[i] <= max_delay`` for every i. The holder of the oldest lease is always allowed, so somebody can
 always go on. (Asking only that the oldest lease stay within the bound deadlocks: two leases may come due at once.)
-At most max_delay + 1 leases are given out. A worker that has to wait sleeps at a gate of its own, which is opened after
-every update.
+At most max_delay + 1 leases are given out. A worker that has to wait sleeps at a gate of its own, which is opened by the
+update that makes its turn come.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .._jit import kernel
 from .._loops import copy
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
-from ._locks import acquire, release
+from ._locks import acquire, release, wait_for
 
 __all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
 
@@ -58,7 +58,7 @@ class Ledger(NamedTuple):
 
     head: int  # the address of the first stripe's lock
     gates: Array  # addresses of locks, one a worker, held while nobody has opened the gate
-    waiting: Array  # for each worker, whether it is at its gate
+    waiting: Array  # for each worker, what it waits for at its gate: 0 nothing, 1 a lease, 2 + version to apply from there
     counters: Array
     leases: Array  # versions being worked on, in the order they were read
     max_delay: int
@@ -116,7 +116,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         acquire(ledger.head)
         state[HOLDS] = 1
         while counters[ITERATION] < counters[LAST] and not may_apply(ledger, state[VERSION]):
-            sleep_at_gate(ledger, own.worker)
+            sleep_at_gate(ledger, own.worker, 2 + state[VERSION])
         t = counters[ITERATION]
         if t >= counters[LAST] or not finite:
             drop_lease(ledger, state)
@@ -161,7 +161,7 @@ def read(shared: Shared, x: Array, worker: int, state: Array) -> int:
     ledger, counters = shared.ledger, shared.ledger.counters
     acquire(ledger.head)
     while counters[ITERATION] < counters[LAST] and counters[PAUSE] == 0 and counters[LEASES] > ledger.max_delay:
-        sleep_at_gate(ledger, worker)
+        sleep_at_gate(ledger, worker, 1)
     if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
         reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
         release(ledger.head)
@@ -260,20 +260,30 @@ def may_apply(ledger: Ledger, version: int) -> bool:
 
 
 @kernel
-def sleep_at_gate(ledger: Ledger, worker: int) -> None:
+def sleep_at_gate(ledger: Ledger, worker: int, wish: int) -> None:
     """Let go of the head, sleep until somebody opens the gate, take the head again."""
-    ledger.waiting[worker] = 1
+    ledger.waiting[worker] = wish
     release(ledger.head)
-    acquire(ledger.gates[worker])
+    wait_for(ledger.gates[worker])
     acquire(ledger.head)
 
 
 @kernel
 def open_gates(ledger: Ledger) -> None:
-    """Wake every worker that waits, the head being held; each looks for itself whether its turn has come."""
-    for worker in range(ledger.waiting.size):
-        if ledger.waiting[worker] == 1:
-            ledger.waiting[worker] = 0
+    """Wake the workers that can go on now, the head being held; each looks again for itself."""
+    counters, waiting = ledger.counters, ledger.waiting
+    over = counters[ITERATION] >= counters[LAST]
+    room = ledger.max_delay + 1 - counters[LEASES]
+    for worker in range(waiting.size):
+        if waiting[worker] == 0:
+            continue
+        if waiting[worker] == 1:
+            go = over or counters[PAUSE] != 0 or room > 0
+            room -= 1
+        else:
+            go = over or may_apply(ledger, waiting[worker] - 2)
+        if go:
+            waiting[worker] = 0
             release(ledger.gates[worker])
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._jit import extern, kernel
 
-__all__ = ["acquire", "locks", "release"]
+__all__ = ["Locks", "acquire", "locks", "release", "wait_for"]
 
 _SPINS = 1000  # about 5 microseconds: longer than most critical sections, shorter than a sleep and a wake-up
 _SPREAD = 4  # a lock is 32 bytes: take every fourth, so that no two share a cache line
@@ -74,4 +74,10 @@ def acquire(lock: int) -> None:
     for _ in range(_SPINS):
         if _try(lock, 0) == 1:
             return
+    _try(lock, 1)
+
+
+@kernel
+def wait_for(lock: int) -> None:
+    """Sleep at once until a lock is free, and acquire it."""
     _try(lock, 1)
