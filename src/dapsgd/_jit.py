@@ -243,6 +243,12 @@ def _returning(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _calling(external: Any, count: int) -> Callable[..., Any]:
+    if count == 0:
+
+        def none() -> Any:
+            return external()
+
+        return lambda: none
     if count == 1:
 
         def one(a: Any) -> Any:
