@@ -226,8 +226,9 @@ def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Arr
     lower side, and the highest convex path below the upper side. Where their first pieces cross, the string is fixed along
     the other path. Pieces only ever merge, so their lengths always add up to what is left: no index depends on rounding.
     """
-    below_n, below_sum = np.empty(v.size, np.int64), np.empty(v.size)
-    above_n, above_sum = np.empty(v.size, np.int64), np.empty(v.size)
+    # One block of memory, because the allocator gives several small ones back to the system and fetches them every time.
+    stacks = np.empty((4, v.size))
+    below_n, below_sum, above_n, above_sum = stacks[0], stacks[1], stacks[2], stacks[3]
     below_first = above_first = start = 0
     below_last = above_last = -1
     for i in range(v.size):
@@ -235,7 +236,7 @@ def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Arr
         from_low, from_high = (-threshold, threshold) if i > 0 else (enter, enter)
         to_low, to_high = (-threshold, threshold) if i < v.size - 1 else (leave, leave)
         # The upper side: slopes must increase, merge pieces until they do.
-        n, total = 1, v[i] + (to_high - from_high)
+        n, total = 1.0, v[i] + (to_high - from_high)
         while above_last >= above_first and above_sum[above_last] * n >= total * above_n[above_last]:
             n += above_n[above_last]
             total += above_sum[above_last]
@@ -253,7 +254,7 @@ def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Arr
             below_first += 1
         above_n[above_last], above_sum[above_last] = n, total
         # The lower side, likewise: slopes must decrease.
-        n, total = 1, v[i] + (to_low - from_low)
+        n, total = 1.0, v[i] + (to_low - from_low)
         while below_last >= below_first and below_sum[below_last] * n <= total * below_n[below_last]:
             n += below_n[below_last]
             total += below_sum[below_last]
@@ -278,7 +279,7 @@ def taut_string(v: Array, threshold: float, enter: float, leave: float, out: Arr
 @kernel
 def fix_piece(lengths: Array, sums: Array, piece: int, start: int, out: Array) -> int:
     """Write one straight piece to ``out`` and return where the next one starts."""
-    stop = start + lengths[piece]
+    stop = start + int(lengths[piece])
     value = sums[piece] / lengths[piece]
     for j in range(start, stop):
         out[j] = value

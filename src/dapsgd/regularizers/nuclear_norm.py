@@ -16,8 +16,8 @@ from .group_lasso import shrinkage
 Array = np.ndarray[Any, Any]
 
 # The eigenvalues of a Gram matrix are exact to about 1e-16 of the largest, so a singular value s is exact to
-# 1e-16 * top^2 / s. Where every singular value that matters is above this share of the largest, that is 1e-13 of the top.
-_GRAM_IS_ACCURATE = 1e-3
+# 1e-16 * top^2 / s. Where every singular value that matters is above this share of the largest, that is 1e-12 of the top.
+_GRAM_IS_ACCURATE = 1e-4
 
 
 @validated(lam=non_negative)
