@@ -75,7 +75,7 @@ def run(
     *,
     workers: int | None = None,
     seed: int = 0,
-    repeats: int = 3,
+    repeats: int = 1,
     share: float = 1.0,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Row]:

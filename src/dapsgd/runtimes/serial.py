@@ -25,12 +25,12 @@ class Serial:
 
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
-        with make_crew(plan) as crew:
+        with single_threaded_blas(), make_crew(plan) as crew:
             updates, stop = 64, monitor.start()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(crew.iteration + updates)
                 began = time.perf_counter()
-                with single_threaded_blas(), crew.clock:
+                with crew.clock:
                     crew.advance(0)
                 took = time.perf_counter() - began
                 updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates))

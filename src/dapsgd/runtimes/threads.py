@@ -29,11 +29,12 @@ class Threads:
 
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
-        with ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool, make_crew(plan) as crew:
+        # BLAS is limited also while points are evaluated: its threads spin for a while afterwards, on the workers' cores.
+        with single_threaded_blas(), ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool, make_crew(plan) as crew:
             stop = monitor.start()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.max_iter)
-                with single_threaded_blas(), crew.clock:
+                with crew.clock:
                     self._slice(crew, pool, monitor)
                 stop = crew.report(monitor)
             return crew.outcome()
