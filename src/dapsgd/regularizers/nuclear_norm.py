@@ -15,9 +15,10 @@ from .group_lasso import shrinkage
 
 Array = np.ndarray[Any, Any]
 
-# The eigenvalues of a Gram matrix are exact to about 1e-16 of the largest, so a singular value s is exact to
-# 1e-16 * top^2 / s. Where every singular value that matters is above this share of the largest, that is 1e-12 of the top.
-_GRAM_IS_ACCURATE = 1e-4
+# The eigenvalues of a Gram matrix are exact to about eps times the largest, so a singular value s is exact to
+# eps * top^2 / s. Where every singular value that matters is above this share of the largest, that is 1e-12 of the top in
+# double precision, and 1e-5 in single.
+_ACCURATE_DOUBLE, _ACCURATE_SINGLE = 1e-4, 1e-2
 
 
 @validated(lam=non_negative)
@@ -106,7 +107,7 @@ def threshold_tall(v: Array, threshold: float, out: Array) -> None:
     size = eigenvalues.size
     top = math.sqrt(max(eigenvalues[size - 1], 0.0))
     relevant = max(threshold, math.sqrt(max(eigenvalues[0], 0.0)))
-    if relevant > _GRAM_IS_ACCURATE * top:
+    if relevant > (_ACCURATE_DOUBLE if v.itemsize == 8 else _ACCURATE_SINGLE) * top:
         scaled = np.empty((size, size), v.dtype)
         for k in range(size):
             factor = shrinkage(math.sqrt(max(eigenvalues[k], 0.0)), threshold)
