@@ -51,6 +51,7 @@ def test_the_bound_on_the_delay_holds(workers, max_delay):
     run = ds.solve(
         problem,
         "dap-sgd",
+        runtime=ds.Threads(active=workers),  # all at once, however few the cores
         workers=workers,
         max_delay=max_delay,
         batch_size=3,
@@ -61,6 +62,31 @@ def test_the_bound_on_the_delay_holds(workers, max_delay):
     )
     again = ds.solve(problem, "dap-sgd", runtime=ds.Replay(run.schedule), **options)
     check_run(run, again, 1500, max_delay)
+
+
+@pytest.mark.parametrize("active", [1, 2])
+def test_workers_without_a_core_get_their_turn(active):
+    run = ds.solve(
+        paper_problem("l1"),
+        "dap-sgd",
+        runtime=ds.Threads(active),
+        workers=5,
+        step=ds.Constant(1e-3),
+        max_iter=20_000,
+        tol=0,
+        seed=0,
+        record_schedule=True,
+    )
+    assert set(run.schedule.worker) == set(range(5))
+    if active == 1:
+        assert run.delays[0] == 20_000
+    assert repr(ds.Threads(active)) == f"Threads(active={active})"
+
+
+@pytest.mark.parametrize("active", [0, -1, 1.5, "two"])
+def test_a_number_of_active_workers_that_makes_no_sense(active):
+    with pytest.raises((ValueError, TypeError), match="active"):
+        ds.Threads(active=active)
 
 
 def test_element_wise_master_is_parallel_over_stripes(monkeypatch):

@@ -53,7 +53,7 @@ _METHODS = {
     "combine": 6,
     "estimate": 6,
     "send": 6,
-    "apply": 8,
+    "apply": 7,
 }
 
 

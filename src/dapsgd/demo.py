@@ -10,7 +10,8 @@ import numpy as np
 from .problem import Problem
 from .regularizers import FusedLasso, NuclearNorm
 from .result import Result
-from .solve import available_cores, solve
+from .runtimes._plan import available_cores
+from .solve import solve
 from .steps import InverseTime
 
 __all__ = ["Case", "Row", "fused_lasso_case", "nuclear_norm_case", "picture", "run", "table"]

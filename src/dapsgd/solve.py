@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from .fista import minimise, proximal_step
 from .problem import Problem
 from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
-from .runtimes._plan import Clock, Outcome, Plan
+from .runtimes._plan import Clock, Outcome, Plan, available_cores
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
 from .updates import Decoupled, Parts, make_buffers
 
@@ -218,13 +217,6 @@ def _pick_workers(workers: int | None, algorithm: str, runtime: Any) -> int:
             raise ValueError(f"workers must be 1 for algorithm {algorithm!r} on the serial runtime; got {workers}")
         return 1
     return available_cores() if workers is None else workers
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _pick_batch_size(batch_size: int | str, runtime: Any) -> int:

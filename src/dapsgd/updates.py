@@ -60,37 +60,48 @@ def work(parts: Parts, x: Array, batch: Array, eta: float, buffers: Buffers, mes
 
 
 @kernel
-def apply(parts: Parts, x: Array, message: Array, pace: Pace, start: int, stop: int, buffers: Buffers, out: Array) -> None:
-    """Write rows ``start:stop`` of the parameter ``x`` after a message to ``out``, which may be x itself."""
-    parts.update.apply(parts.regularizer, x, message, pace, start, stop, buffers.point, out)
+def apply(parts: Parts, x: Array, message: Array, own: Array, pace: Pace, start: int, stop: int, buffers: Buffers) -> None:
+    """Update rows ``start:stop`` of the parameter ``x`` by a message about a worker's copy ``own``, which is updated, too.
+
+    Updating and reading again is one pass over memory. A worker that is alone has no copy: ``own`` may be ``x`` itself.
+    """
+    parts.update.apply(parts.regularizer, x[start:stop], message[start:stop], own[start:stop], pace, start, buffers.point)
 
 
 class Decoupled(NamedTuple):
-    """DAP-SGD, Equation (8): the worker runs the prox and sends a difference; the master only adds."""
+    """DAP-SGD, Equation (8): the worker runs the prox; the master only adds the difference that it made.
+
+    In shared memory the message is ``x'`` itself, and ``x' - x`` is formed while it is added: a pass over the parameter
+    less. Where messages travel, send ``x' - x`` and apply it as a message about zero.
+    """
 
     penalised: int  # the regulariser sees this many rows of x; the intercept, if any, is the one after
 
     def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
-        """Write ``delta = prox(x - eta * g(x)) - x``."""
+        """Write ``x' = prox(x - eta * g(x))``."""
         finite = parts.estimator.estimate(x, batch, 1.0, -eta, buffers, buffers.point)
         prox_of_penalised(parts.regularizer, self.penalised, buffers.point, eta, out)
-        delta, read = out.ravel(), x.ravel()
-        for j in range(delta.size):
-            delta[j] -= read[j]
         return finite
 
-    def apply(
-        self, regularizer: Any, x: Array, message: Array, pace: Pace, start: int, stop: int, point: Array, out: Array
-    ) -> None:
+    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, point: Array) -> None:
         """Add the difference, or less of it where the step it was made with is longer than allowed by now."""
-        old, delta, new = x[start:stop].ravel(), message[start:stop].ravel(), out[start:stop].ravel()
-        factor = x.dtype.type(min(1.0, pace.allowed / pace.read))
-        if old is new:  # said apart, because the compiler gives up on vector instructions where the two may overlap
-            for j in range(new.size):
-                new[j] += factor * delta[j]
-        else:
-            for j in range(new.size):
-                new[j] = old[j] + factor * delta[j]
+        add_difference(message.ravel(), x.dtype.type(min(1.0, pace.allowed / pace.read)), own.ravel(), x.ravel())
+
+
+@kernel
+def add_difference(message: Array, factor: float, own: Array, x: Array) -> None:
+    """Add ``factor * (message - own)`` to ``x``, and copy the sum to ``own``.
+
+    The two cases are said apart, because the compiler gives up on vector instructions where arrays may overlap.
+    """
+    if own is x:
+        for j in range(x.size):
+            x[j] += factor * (message[j] - x[j])
+    else:
+        for j in range(x.size):
+            entry = x[j] + factor * (message[j] - own[j])
+            x[j] = entry
+            own[j] = entry
 
 
 class Coupled(NamedTuple):
@@ -102,17 +113,21 @@ class Coupled(NamedTuple):
         """Write ``g(x)``."""
         return parts.estimator.estimate(x, batch, 0.0, 1.0, buffers, out)
 
-    def apply(
-        self, regularizer: Any, x: Array, message: Array, pace: Pace, start: int, stop: int, point: Array, out: Array
-    ) -> None:
-        """Run the prox of ``x - eta * g``; for a slice of the rows only if the regulariser is element-wise."""
-        old, gradient, argument = x[start:stop].ravel(), message[start:stop].ravel(), point[start:stop].ravel()
+    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, point: Array) -> None:
+        """Run the prox of ``x - eta * g``; on a part of the rows only if the regulariser is element-wise."""
         eta = min(pace.now, pace.allowed)
-        step = x.dtype.type(eta)
-        for j in range(old.size):
-            argument[j] = old[j] - step * gradient[j]
-        penalised = max(min(self.penalised, stop) - start, 0)
-        prox_of_penalised(regularizer, penalised, point[start:stop], eta, out[start:stop])
+        argument = point[start : start + len(x)]
+        subtract(x.ravel(), x.dtype.type(eta), message.ravel(), argument.ravel())
+        prox_of_penalised(regularizer, max(min(self.penalised - start, len(x)), 0), argument, eta, own)
+        if own is not x:
+            copy(own, x)
+
+
+@kernel
+def subtract(x: Array, step: float, gradient: Array, out: Array) -> None:
+    """Write ``x - step * gradient`` to ``out``."""
+    for j in range(x.size):
+        out[j] = x[j] - step * gradient[j]
 
 
 @kernel

@@ -34,17 +34,17 @@ class Crew:
     ``_entrance`` guards ``_inside`` and ``_closed``; everything that workers share is guarded as the engine says.
     """
 
-    def __init__(self, plan: Plan, stripes: Array, gates: Array) -> None:
+    def __init__(self, plan: Plan, active: int, stripes: Array, gates: Array) -> None:
         self.plan = plan
         self.clock = Clock()
         self._entrance = threading.Lock()
         self._inside = 0  # workers that are in compiled code, or about to be
         self._closed = False
-        self._ledger = _make_ledger(plan, stripes[0], gates)
+        self._ledger = _make_ledger(plan, active, stripes[0], gates)
         self._log = _make_log(plan)
         self._shared = _make_shared(plan, stripes, self._ledger, self._log)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
-        self._own = [_make_own(plan, worker, self._shared.copies[worker]) for worker in range(plan.workers)]
+        self._own = [_make_own(plan, worker, self._shared.x) for worker in range(plan.workers)]
         for worker in range(plan.workers):
             self._draw(worker)
             acquire(gates[worker])  # a gate is closed until another worker opens it
@@ -147,12 +147,7 @@ class Crew:
         schedule = None
         if self.plan.record_schedule:
             schedule = Schedule(log.worker[:done], log.read[:done], log.rows[:done], self.plan.max_delay)
-        return Outcome(self._parameter(), self._shared.mean, done, self.clock.seconds, log.delays.copy(), schedule)
-
-    def _parameter(self) -> Array:
-        shared = self._shared
-        pieces = zip(shared.holder, shared.bounds[:-1], shared.bounds[1:], strict=True)
-        return np.concatenate([shared.copies[holder, start:stop] for holder, start, stop in pieces])
+        return Outcome(self._shared.x, self._shared.mean, done, self.clock.seconds, log.delays.copy(), schedule)
 
     def _draw(self, worker: int) -> None:
         own = self._own[worker]
@@ -161,13 +156,13 @@ class Crew:
 
 
 @contextmanager
-def make_crew(plan: Plan) -> Iterator[Crew]:
-    """Allocate a crew and its locks; the locks are freed afterwards, when no worker runs any more."""
+def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
+    """Allocate a crew, of whom so many work at once, and its locks; freed afterwards, when no worker runs any more."""
     stripes = 1
     if plan.elementwise and plan.workers > 1:
         stripes = min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
     with locks(stripes + plan.workers) as addresses:
-        crew = Crew(plan, addresses.taken[:stripes], addresses.taken[stripes:])
+        crew = Crew(plan, active, addresses.taken[:stripes], addresses.taken[stripes:])
         addresses.in_use = crew.is_busy
         try:
             yield crew
@@ -175,13 +170,15 @@ def make_crew(plan: Plan) -> Iterator[Crew]:
             crew.close()
 
 
-def _make_ledger(plan: Plan, head: int, gates: Array) -> engine.Ledger:
-    counters = padded(engine.COUNTERS, np.int64)
+def _make_ledger(plan: Plan, active: int, head: int, gates: Array) -> engine.Ledger:
+    # All of it side by side: every cache line that changes hands with the head lock costs each update a tenth of a microsecond.
+    memory = padded(engine.COUNTERS + 2 * plan.workers, np.int64)
+    counters, waiting, leases = np.split(memory, [engine.COUNTERS, engine.COUNTERS + plan.workers])
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
     counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
-    waiting, leases = padded(plan.workers, np.int64), padded(plan.workers, np.int64)
-    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay)
+    room = min(active, plan.workers, plan.max_delay + 1)
+    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, room)
 
 
 def _slots(plan: Plan) -> int:
@@ -205,8 +202,7 @@ def _make_log(plan: Plan) -> engine.Log:
 def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.Log) -> engine.Shared:
     x = plan.x0
     return engine.Shared(
-        copies=np.repeat(x[None], plan.workers, axis=0),
-        holder=padded(len(stripes), np.int64),
+        x=x.copy(),
         mean=x.copy() if plan.average else x[:0].copy(),
         records=np.zeros((len(log.record_at), *x.shape), x.dtype),
         bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
@@ -220,7 +216,7 @@ def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
     ahead = max(1, _DRAWS // plan.batch_size)
     return engine.Own(
         worker=worker,
-        x=x,
+        x=x if plan.workers == 1 else x.copy(),
         message=np.zeros_like(plan.x0),
         buffers=make_buffers(plan.targets, plan.x0),
         draws=np.zeros((ahead, plan.batch_size), np.int64),

@@ -4,13 +4,13 @@ One compiled function, :func:`run`, is the life of a worker: read the parameter,
 until the bound on the delay allows the update, call ``apply`` on the shared parameter, over and over. ``serial`` runs it
 once, ``threads`` in many threads at once.
 
-**Where the parameter is.** In the copy of whoever updated it last: to update it, a worker adds its message to the last
-updater's copy and writes the sum over its own, which is at once the shared parameter and the version it goes on working
-with. Updating and reading again is one pass over memory. A worker's copy is written only by that worker, under the lock,
-and read by others only under the lock, so that it may read it without.
+**Copies.** To update the parameter is to add to it in place and to write the sum to the worker's copy as well: the version
+it goes on working with. Updating and reading again is one pass over memory. The parameter itself moves from core to core as
+its lines are written; copies stay where they are, and only their owner ever touches them. (Letting the parameter live in the
+last updater's copy saves a store and costs twice the traffic between cores.)
 
-**Who may touch what.** The parameter is cut into stripes of rows, each with a lock, which guards whose copy the stripe is
-in, and the stripe's part of all copies, of ``mean`` and of the record being taken. A worker goes through the stripes in
+**Who may touch what.** The parameter is cut into stripes of rows, each with a lock, which guards the stripe's
+part of the parameter, of ``mean`` and of the record being taken. A worker goes through the stripes in
 order and takes the next lock before it lets go of the last (lock coupling), so that no worker overtakes another: every
 stripe sees the updates in the same order, and a reader sees the very same version on all stripes, exactly as under one
 lock, while several workers are at work on different stripes. A prox that couples coordinates needs them all at once: there
@@ -21,8 +21,11 @@ update at version t, with delay t - p. Leases are kept in the order they were ta
 the i-th oldest of the other leases can at best be applied i updates later; so an update may be applied now only if
 afterwards ``t + i - lease[i] <= max_delay`` for every i. The holder of the oldest lease is always allowed, so somebody can
 always go on. (Asking only that the oldest lease stay within the bound deadlocks: two leases may come due at once.)
-At most max_delay + 1 leases are given out. A worker that has to wait sleeps at a gate of its own, which is opened by the
-update that makes its turn come.
+A worker that has to wait sleeps at a gate of its own, which is opened by the update that makes its turn come.
+
+**More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So no more leases are given out
+than there are cores (nor than max_delay + 1, all of which could be applied in time). A worker goes on for a turn of
+:data:`TURN` updates, then leaves its place to the next in line, to whom it is promised while it wakes up.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from .._jit import kernel
 from .._loops import copy
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
-from ._locks import acquire, release, wait_for
+from ._locks import acquire, release, sleep_until
 
 __all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
 
@@ -46,11 +49,17 @@ DONE, PAUSED, REFILL, RECORDED, DIVERGED = range(5)
 
 # The counters, by their place in Ledger.counters.
 ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION = range(9)
-COUNTERS = 9
+PROMISED, SERVED = 9, 10  # leases promised to workers that are waking up; the last worker to whom one was
+COUNTERS = 11
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
-DRAWN, HAS_READ, VERSION, SLOT, HOLDS = range(5)  # HOLDS: one more than the stripe it has locked, 0 for none
-STATES = 5
+DRAWN, HAS_READ, VERSION, SLOT, HOLDS, UPDATES = range(6)  # HOLDS: one more than the stripe it has locked, 0 for none
+STATES = 6
+
+TURN = 512  # updates after which a worker lets others have its place; waking one takes as long as ten or so
+
+# What a worker waits for, in Ledger.waiting; or APPLY + the version it has read.
+PROMISE, NOTHING, LEASE, APPLY = -1, 0, 1, 2
 
 
 class Ledger(NamedTuple):
@@ -58,10 +67,11 @@ class Ledger(NamedTuple):
 
     head: int  # the address of the first stripe's lock
     gates: Array  # addresses of locks, one a worker, held while nobody has opened the gate
-    waiting: Array  # for each worker, what it waits for at its gate: 0 nothing, 1 a lease, 2 + version to apply from there
+    waiting: Array  # for each worker, what it waits for at its gate
     counters: Array
     leases: Array  # versions being worked on, in the order they were read
     max_delay: int
+    room: int  # for so many leases at once
 
 
 class Log(NamedTuple):
@@ -78,8 +88,7 @@ class Log(NamedTuple):
 class Shared(NamedTuple):
     """What all workers share. Stripe s of the arrays is rows bounds[s]:bounds[s + 1], guarded by stripes[s]."""
 
-    copies: Array  # of the parameter, one for each worker
-    holder: Array  # for each stripe, whose copy is the parameter now
+    x: Array  # the parameter
     mean: Array  # the mean of all iterates so far; empty if nobody asked
     records: Array  # copies of the parameter, or of the mean, at recorded iterations
     bounds: Array
@@ -92,7 +101,7 @@ class Own(NamedTuple):
     """What one worker owns."""
 
     worker: int
-    x: Array  # its copy of the parameter, a view of Shared.copies
+    x: Array  # its copy of the parameter; a worker that is alone has the parameter itself
     message: Array
     buffers: Buffers
     draws: Array  # the rows of its next mini-batches, one a line
@@ -116,7 +125,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         acquire(ledger.head)
         state[HOLDS] = 1
         while counters[ITERATION] < counters[LAST] and not may_apply(ledger, state[VERSION]):
-            sleep_at_gate(ledger, own.worker, 2 + state[VERSION])
+            wait_at_gate(ledger, own.worker, APPLY + state[VERSION])
         t = counters[ITERATION]
         if t >= counters[LAST] or not finite:
             drop_lease(ledger, state)
@@ -132,7 +141,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         drop_lease(ledger, state)
         counters[ITERATION] = t + 1
         slot = take_slot(ledger, shared.log, t + 1)
-        if counters[PAUSE] == 0 and t + 1 < counters[LAST] and counters[LEASES] <= ledger.max_delay:
+        if goes_on(ledger, state):
             take_lease(ledger, state)  # what this update leaves in the worker's copy is the version it goes on with
         open_gates(ledger)
         for s in range(shared.stripes.size):
@@ -141,8 +150,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
                 state[HOLDS] = s + 1
                 release(shared.stripes[s - 1])
             start, stop = shared.bounds[s], shared.bounds[s + 1]
-            apply(parts, shared.copies[shared.holder[s]], own.message, pace, start, stop, own.buffers, own.x)
-            shared.holder[s] = own.worker
+            apply(parts, shared.x, own.message, own.x, pace, start, stop, own.buffers)
             if shared.mean.size > 0:
                 average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 2)
             if slot >= 0:
@@ -160,20 +168,24 @@ def read(shared: Shared, x: Array, worker: int, state: Array) -> int:
     """Copy the parameter, in one version, once a lease is to be had; return -1, or the reason to go back to Python."""
     ledger, counters = shared.ledger, shared.ledger.counters
     acquire(ledger.head)
-    while counters[ITERATION] < counters[LAST] and counters[PAUSE] == 0 and counters[LEASES] > ledger.max_delay:
-        sleep_at_gate(ledger, worker, 1)
+    while counters[ITERATION] < counters[LAST] and counters[PAUSE] == 0 and is_full(ledger):
+        wait_at_gate(ledger, worker, LEASE)
+        if ledger.waiting[worker] == PROMISE:
+            ledger.waiting[worker] = NOTHING
+            counters[PROMISED] -= 1
     if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
         reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
         release(ledger.head)
         return reason
     take_lease(ledger, state)
+    state[UPDATES] = 0
     for s in range(shared.stripes.size):
         if s > 0:
             acquire(shared.stripes[s])
             release(shared.stripes[s - 1])
         start, stop = shared.bounds[s], shared.bounds[s + 1]
-        if shared.holder[s] != worker:
-            copy(shared.copies[shared.holder[s], start:stop], x[start:stop])
+        if x is not shared.x:
+            copy(shared.x[start:stop], x[start:stop])
     release(shared.stripes[shared.stripes.size - 1])
     return -1
 
@@ -181,9 +193,11 @@ def read(shared: Shared, x: Array, worker: int, state: Array) -> int:
 @kernel
 def write_down(log: Log, rule: StepRule, worker: int, t: int, version: int, eta: float, batch: Array) -> Pace:
     """Write down iteration t, an update from ``version``; return the step-sizes it has to do with."""
-    ring = log.spent.size
-    allowed = allowed_step(rule, log.spent[t % ring] - log.spent[version % ring])
-    log.spent[(t + 1) % ring] = log.spent[t % ring] + min(eta, allowed)
+    allowed = np.inf
+    if rule.budget < np.inf:
+        ring = log.spent.size
+        allowed = allowed_step(rule, log.spent[t % ring] - log.spent[version % ring])
+        log.spent[(t + 1) % ring] = log.spent[t % ring] + min(eta, allowed)
     log.delays[t - version] += 1
     if log.worker.size > 0:
         log.worker[t] = worker
@@ -218,6 +232,26 @@ def average(mean: Array, x: Array, count: int) -> None:
     weight = mean.dtype.type(1.0 / count)
     for j in range(x.size):
         mean[j] += (x[j] - mean[j]) * weight
+
+
+@kernel
+def is_full(ledger: Ledger) -> bool:
+    """Tell whether there is no lease to be had."""
+    return ledger.counters[LEASES] + ledger.counters[PROMISED] >= ledger.room
+
+
+@kernel
+def goes_on(ledger: Ledger, state: Array) -> bool:
+    """Tell whether a worker that has just applied an update takes the next lease: not if others had to wait for long."""
+    counters, waiting = ledger.counters, ledger.waiting
+    if counters[PAUSE] != 0 or counters[ITERATION] >= counters[LAST] or is_full(ledger):
+        return False
+    state[UPDATES] += 1
+    if state[UPDATES] >= TURN:
+        for worker in range(waiting.size):
+            if waiting[worker] == LEASE:
+                return False
+    return True
 
 
 @kernel
@@ -260,11 +294,14 @@ def may_apply(ledger: Ledger, version: int) -> bool:
 
 
 @kernel
-def sleep_at_gate(ledger: Ledger, worker: int, wish: int) -> None:
-    """Let go of the head, sleep until somebody opens the gate, take the head again."""
+def wait_at_gate(ledger: Ledger, worker: int, wish: int) -> None:
+    """Let go of the head, wait until somebody opens the gate, take the head again."""
     ledger.waiting[worker] = wish
     release(ledger.head)
-    wait_for(ledger.gates[worker])
+    if wish == LEASE:
+        sleep_until(ledger.gates[worker])
+    else:
+        acquire(ledger.gates[worker])
     acquire(ledger.head)
 
 
@@ -273,17 +310,21 @@ def open_gates(ledger: Ledger) -> None:
     """Wake the workers that can go on now, the head being held; each looks again for itself."""
     counters, waiting = ledger.counters, ledger.waiting
     over = counters[ITERATION] >= counters[LAST]
-    room = ledger.max_delay + 1 - counters[LEASES]
-    for worker in range(waiting.size):
-        if waiting[worker] == 0:
+    first = counters[SERVED] + 1
+    for place in range(waiting.size):
+        worker = (first + place) % waiting.size
+        if waiting[worker] == NOTHING or waiting[worker] == PROMISE:
             continue
-        if waiting[worker] == 1:
-            go = over or counters[PAUSE] != 0 or room > 0
-            room -= 1
-        else:
-            go = over or may_apply(ledger, waiting[worker] - 2)
-        if go:
-            waiting[worker] = 0
+        if waiting[worker] == LEASE:
+            if over or counters[PAUSE] != 0:
+                waiting[worker] = NOTHING
+            elif not is_full(ledger):
+                waiting[worker] = PROMISE
+                counters[PROMISED] += 1
+                counters[SERVED] = worker
+        elif over or may_apply(ledger, waiting[worker] - APPLY):
+            waiting[worker] = NOTHING
+        if waiting[worker] <= NOTHING:
             release(ledger.gates[worker])
 
 

@@ -4,8 +4,8 @@
 thread in the operating system. A lock is an address.
 
 Waiting goes in three steps. Spin, because a critical section here is often shorter than anything else one could do. Then
-offer the core to others a few times, because where workers outnumber cores the one to wait for may need it, and because
-waking a thread that sleeps on an idle core takes longer than most updates. Then sleep.
+offer the core to others, for as long as some updates take, because waking a thread that sleeps takes longer than most
+updates, and because the one to wait for may need this very core. Then sleep.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import numpy as np
 
 from .._jit import extern, kernel
 
-__all__ = ["Locks", "acquire", "locks", "release", "wait_for"]
+__all__ = ["Locks", "acquire", "locks", "release", "sleep_until"]
 
 _SPINS = 400  # about 2 microseconds: longer than most critical sections
-_YIELDS = 100  # some 50 microseconds if nobody else wants the core: about as long as a sleep and a wake-up
+_YIELDS = 2000  # about a millisecond if nobody else wants the core
 _SPREAD = 4  # a lock is 32 bytes: take every fourth, so that no two share a cache line
 
 
@@ -81,18 +81,18 @@ def _offer_core() -> int:
 
 @kernel
 def acquire(lock: int) -> None:
-    """Acquire a lock that is held for a short time: spin before anything else."""
+    """Acquire a lock that is held for a short time: spin, then offer the core to others, then sleep."""
     for _ in range(_SPINS):
         if _try(lock, 0) == 1:
             return
-    wait_for(lock)
-
-
-@kernel
-def wait_for(lock: int) -> None:
-    """Acquire a lock that may be held for long: offer the core to others, then sleep until it is free."""
     for _ in range(_YIELDS):
         if _try(lock, 0) == 1:
             return
         _offer_core()
+    _try(lock, 1)
+
+
+@kernel
+def sleep_until(lock: int) -> None:
+    """Acquire a lock that is held for long."""
     _try(lock, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from ..result import Schedule
 from ..steps import StepRule
 from ..updates import Parts
 
-__all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime"]
+__all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
 
 Array = np.ndarray[Any, Any]
 
@@ -94,3 +95,10 @@ class Clock:
     def seconds(self) -> float:
         """The time it has run so far."""
         return self._before + (time.perf_counter() - self._since if self._since is not None else 0.0)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -54,13 +54,14 @@ class Replay:
         schedule.check(plan.rows)
         length = min(plan.max_iter, len(schedule))
         memory = int(schedule.delays[:length].max(initial=0)) + 1  # versions that may still be read
-        x, message, buffers = plan.x0.copy(), np.zeros_like(plan.x0), make_buffers(plan.targets, plan.x0)
+        x, own, message = plan.x0.copy(), plan.x0.copy(), np.zeros_like(plan.x0)
+        buffers = make_buffers(plan.targets, plan.x0)
         mean = x.copy() if plan.average else x[:0].copy()
         versions = np.zeros((memory, *x.shape), x.dtype)
         spent = np.zeros(memory + 1)
         delays = np.zeros(max(plan.max_delay + 1, memory), np.int64)
         compiled_work = compiled(work, parts, x, schedule.rows[0], 1.0, buffers, message)
-        compiled_apply = compiled(apply, parts, x, message, Pace(1.0, 1.0, 1.0), 0, len(x), buffers, x)
+        compiled_apply = compiled(apply, parts, x, message, own, Pace(1.0, 1.0, 1.0), 0, len(x), buffers)
         clock = Clock()
         done, stop, shown = 0, monitor.start(), time.perf_counter()
         with single_threaded_blas():
@@ -69,11 +70,12 @@ class Replay:
                 with clock:
                     versions[done % memory] = x
                     eta = step_at(rule, read)
-                    if not compiled_work(parts, versions[read % memory], schedule.rows[done], eta, buffers, message):
+                    own[...] = versions[read % memory]
+                    if not compiled_work(parts, own, schedule.rows[done], eta, buffers, message):
                         monitor.diverged(done)
                     allowed = allowed_step(rule, spent[done % len(spent)] - spent[read % len(spent)])
                     pace = Pace(eta, step_at(rule, done), allowed)
-                    compiled_apply(parts, x, message, pace, 0, len(x), buffers, x)
+                    compiled_apply(parts, x, message, own, pace, 0, len(x), buffers)
                     spent[(done + 1) % len(spent)] = spent[done % len(spent)] + min(eta, allowed)
                     delays[done - read] += 1
                     done += 1

@@ -25,7 +25,7 @@ class Serial:
 
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
-        with single_threaded_blas(), make_crew(plan) as crew:
+        with single_threaded_blas(), make_crew(plan, 1) as crew:
             updates, stop = 64, monitor.start()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(crew.iteration + updates)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from .._checks import positive_integer
 from ._blas import single_threaded_blas
 from ._crew import Crew, make_crew
-from ._plan import Monitor, Outcome, Plan
+from ._plan import Monitor, Outcome, Plan, available_cores
 
 __all__ = ["Threads"]
 
@@ -20,6 +21,12 @@ class Threads:
     current update and pause, off the clock, while the calling thread evaluates. All threads have ended when ``run``
     returns or raises, also after Ctrl-C.
 
+    Parameters
+    ----------
+    active : int, optional
+        How many workers work at once; by default as many as this process may use cores. The others wait for their turn, so
+        that a worker which holds a version of the parameter always has a core to work on it.
+
     Examples
     --------
     >>> import dapsgd as ds
@@ -27,10 +34,18 @@ class Threads:
     Threads()
     """
 
+    def __init__(self, active: int | None = None) -> None:
+        self.active = None if active is None else positive_integer("Threads: active", active)
+
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
         # BLAS is limited also while points are evaluated: its threads spin for a while afterwards, on the workers' cores.
-        with single_threaded_blas(), ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool, make_crew(plan) as crew:
+        active = available_cores() if self.active is None else self.active
+        with (
+            single_threaded_blas(),
+            ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool,
+            make_crew(plan, active) as crew,
+        ):
             stop = monitor.start()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.max_iter)
@@ -56,4 +71,4 @@ class Threads:
             done.result()  # an exception in a worker is raised here
 
     def __repr__(self) -> str:
-        return "Threads()"
+        return "Threads()" if self.active is None else f"Threads(active={self.active})"
