@@ -29,7 +29,7 @@ from .regularizers import (
     Zero,
 )
 from .result import Result, Schedule, Trace
-from .runtimes import Replay, Serial, Threads
+from .runtimes import Exponential, Fixed, HeavyTailed, Recorded, Replay, Serial, Simulated, Straggler, Threads
 from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
@@ -48,8 +48,11 @@ __all__ = [
     "DelayAdaptive",
     "DivergenceError",
     "ElasticNet",
+    "Exponential",
+    "Fixed",
     "FusedLasso",
     "GroupLasso",
+    "HeavyTailed",
     "Huber",
     "InverseTime",
     "Logistic",
@@ -57,14 +60,17 @@ __all__ = [
     "NuclearNorm",
     "Poisson",
     "Problem",
+    "Recorded",
     "Replay",
     "Result",
     "Schedule",
     "Serial",
+    "Simulated",
     "Slope",
     "SparseGroupLasso",
     "Squared",
     "SquaredHinge",
+    "Straggler",
     "Theorem1",
     "Theorem2",
     "Threads",

@@ -18,7 +18,7 @@ from . import _engine as engine
 from ._locks import acquire, locks
 from ._plan import Clock, Monitor, Outcome, Plan
 
-__all__ = ["Crew", "make_crew"]
+__all__ = ["Crew", "count_stripes", "make_crew"]
 
 Array = np.ndarray[Any, Any]
 
@@ -158,9 +158,7 @@ class Crew:
 @contextmanager
 def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
     """Allocate a crew, of whom so many work at once, and its locks; freed afterwards, when no worker runs any more."""
-    stripes = 1
-    if plan.elementwise and plan.workers > 1:
-        stripes = min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
+    stripes = count_stripes(plan)
     with locks(stripes + plan.workers) as addresses:
         crew = Crew(plan, active, addresses.taken[:stripes], addresses.taken[stripes:])
         addresses.in_use = crew.is_busy
@@ -168,6 +166,13 @@ def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
             yield crew
         finally:
             crew.close()
+
+
+def count_stripes(plan: Plan) -> int:
+    """Return into how many parts, each with a lock of its own, the parameter is cut."""
+    if not plan.elementwise or plan.workers == 1:
+        return 1
+    return min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
 
 
 def _make_ledger(plan: Plan, active: int, head: int, gates: Array) -> engine.Ledger:

@@ -38,6 +38,7 @@ from .._jit import kernel
 from .._loops import copy
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
+from ._leases import in_time, remove
 from ._locks import acquire, release, sleep_until
 
 __all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
@@ -266,31 +267,17 @@ def take_lease(ledger: Ledger, state: Array) -> None:
 
 @kernel
 def drop_lease(ledger: Ledger, state: Array) -> None:
-    """Give a lease back: one of those on this worker's version, which are all alike."""
-    counters, leases = ledger.counters, ledger.leases
-    place = 0
-    while leases[place] != state[VERSION]:
-        place += 1
-    counters[LEASES] -= 1
-    for i in range(place, counters[LEASES]):
-        leases[i] = leases[i + 1]
+    """Give a worker's lease back."""
+    remove(ledger.leases, ledger.counters[LEASES], state[VERSION])
+    ledger.counters[LEASES] -= 1
     state[HAS_READ] = 0
 
 
 @kernel
 def may_apply(ledger: Ledger, version: int) -> bool:
     """Tell whether all other leases can still be applied in time after an update from this version."""
-    after = ledger.counters[ITERATION] + 1
-    others = 0
-    skipped = False
-    for i in range(ledger.counters[LEASES]):
-        if not skipped and ledger.leases[i] == version:
-            skipped = True
-            continue
-        if after + others - ledger.leases[i] > ledger.max_delay:
-            return False
-        others += 1
-    return True
+    counters = ledger.counters
+    return in_time(ledger.leases, counters[LEASES], version, counters[ITERATION], ledger.max_delay)
 
 
 @kernel
