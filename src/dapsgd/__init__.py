@@ -10,6 +10,7 @@
 array([0.03, 0.03, 2.98, 2.98])
 """
 
+from . import theory
 from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
@@ -78,4 +79,5 @@ __all__ = [
     "Zero",
     "prox",
     "solve",
+    "theory",
 ]

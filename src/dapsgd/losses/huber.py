@@ -43,3 +43,8 @@ class Huber(NamedTuple):
     def curvature(self) -> float:
         """The largest second derivative."""
         return 1.0
+
+    @property
+    def largest_slope(self) -> float:
+        """The largest derivative."""
+        return self.delta

@@ -47,6 +47,11 @@ class Logistic(NamedTuple):
         """The largest second derivative."""
         return 0.25 * self.scale
 
+    @property
+    def largest_slope(self) -> float:
+        """The largest derivative."""
+        return self.scale
+
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow -1 and +1 only."""
         return check_signs("Logistic", y)

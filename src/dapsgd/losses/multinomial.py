@@ -64,6 +64,11 @@ class Multinomial(NamedTuple):
         """The largest eigenvalue of the second derivative."""
         return 0.5 * self.scale
 
+    @property
+    def largest_slope(self) -> float:
+        """The largest norm of the gradient."""
+        return math.sqrt(2.0) * self.scale
+
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn class numbers into indicator rows; allow rows of probabilities."""
         if y.ndim == 1:

@@ -35,3 +35,8 @@ class Squared(NamedTuple):
     def curvature(self) -> float:
         """The largest second derivative."""
         return 2.0 * self.scale
+
+    @property
+    def convexity(self) -> float:
+        """The smallest second derivative."""
+        return 2.0 * self.scale

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -182,9 +182,7 @@ class _Clockwork:
     """Who is applied when: the simulation of time, piece by piece."""
 
     def __init__(self, costs: Simulated, workers: int, max_delay: int, seed: np.random.SeedSequence) -> None:
-        self._work: Any = costs.work
-        self._apply: Any = costs.apply
-        self._delays: Any = costs.delays
+        self._work, self._apply, self._delays = (cast(Any, model) for model in (costs.work, costs.apply, costs.delays))
         self._max_delay = max_delay
         self._work_rng, self._apply_rng, self._delays_rng = (np.random.default_rng(stream) for stream in seed.spawn(3))
         factors = self._work.factors(workers)
