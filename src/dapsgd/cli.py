@@ -1,11 +1,15 @@
-"""The command line: ``dapsgd demo``."""
+"""The command line: ``dapsgd demo``, ``dapsgd simulate``, ``dapsgd reproduce``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
+
+from .errors import DapsgdError
 
 __all__ = ["app", "main"]
 
@@ -57,6 +61,121 @@ def demo(
         typer.echo(f"cannot save the picture to {out}: {error}", err=True)
         raise typer.Exit(1) from None
     typer.echo(f"picture: {out}")
+
+
+@app.command()
+def simulate(
+    case: Annotated[str, typer.Option(help="l1, group-lasso, fused-lasso or nuclear-norm.")] = "fused-lasso",
+    workers: Annotated[str, typer.Option(help="1..64, 8 or 1,2,12.")] = "1..64",
+    work: Annotated[float | None, typer.Option(help="Seconds a worker needs for DAP-SGD; measured by default.")] = None,
+    prox: Annotated[float | None, typer.Option(help="Seconds of that for the prox, at the master in TAP-SGD.")] = None,
+    apply: Annotated[float | None, typer.Option(help="Seconds the master needs to add; measured by default.")] = None,
+    model: Annotated[str, typer.Option(help="How work varies: fixed, exponential, heavy-tailed or straggler.")] = "fixed",
+    masters: Annotated[int | None, typer.Option(min=1, help="Split DAP-SGD's parameter among so many masters.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the costs that vary.")] = 0,
+    out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("simulate.png"),
+) -> None:
+    """Say what more workers would do: throughput, speedup, delays and the master's load, TAP-SGD and DAP-SGD.
+
+    Costs are measured on this machine unless --work, --prox and --apply are given.
+    """
+    from ._checks import known_name
+    from .experiments.cases import CASES
+    from .experiments.scaling import parse_workers, picture, table
+    from .experiments.scaling import simulate as run
+    from .plots import save
+
+    with _explained():
+        known_name("--case", case, CASES)
+        counts = parse_workers(workers)
+        _check_folder(out)
+        simulations, title = _simulations(case, counts, work, prox, apply, model, masters)
+        scalings = [run(algorithm, simulation, counts, seed=seed) for algorithm, simulation in simulations.items()]
+        typer.echo(table(scalings))
+        save(picture(scalings, title), out)
+        typer.echo(f"picture: {out}")
+
+
+def _simulations(
+    case: str,
+    counts: list[int],
+    work: float | None,
+    prox: float | None,
+    apply: float | None,
+    model: str,
+    masters: int | None,
+) -> tuple[dict[str, Any], str]:
+    """Return a simulation of each algorithm, with costs measured or given, and what it is of."""
+    from ._checks import known_name, non_negative
+    from .experiments.cases import CASES
+    from .experiments.scaling import measure
+    from .runtimes import Exponential, HeavyTailed, Simulated, Straggler
+
+    models: dict[str, Any] = {
+        "fixed": lambda mean: mean,
+        "exponential": Exponential,
+        "heavy-tailed": HeavyTailed,
+        "straggler": Straggler,
+    }
+    vary = models[known_name("--model", model, models)]
+    if work is None and prox is None and apply is None:
+        made = CASES[case]()
+        typer.echo(f"{made.title}: measuring what updates cost on this machine", err=True)
+        tap, dap = (measure(made, algorithm, max(counts)) for algorithm in ("tap-sgd", "dap-sgd"))
+        title = f"{made.title}, costs measured on this machine"
+    elif work is None or prox is None or apply is None:
+        raise ValueError("--work, --prox and --apply must be given together, or none of them")
+    else:
+        work, prox, apply = non_negative("--work", work), non_negative("--prox", prox), non_negative("--apply", apply)
+        if prox > work:
+            raise ValueError(f"--prox must be at most --work, of which it is a part; got {prox:g} and {work:g}")
+        dap, tap = Simulated(work, apply), Simulated(work - prox, prox + apply)
+        title = "costs as given"
+    split = dap.masters if masters is None else masters
+    return {
+        "tap-sgd": Simulated(vary(cast(Any, tap.work).value), tap.apply, handover=tap.handover, masters=tap.masters),
+        "dap-sgd": Simulated(vary(cast(Any, dap.work).value), dap.apply, handover=dap.handover, masters=split),
+    }, title
+
+
+@app.command()
+def reproduce(
+    what: Annotated[str, typer.Argument(help="figure1, figure2, rates, delays, real or all.")] = "all",
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer iterations than the paper's: about a minute.")] = False,
+    out: Annotated[Path, typer.Option(help="The folder for numbers, pictures and the report.")] = Path("reproduced"),
+    seeds: Annotated[int, typer.Option(min=2, help="Runs of each, with other data.")] = 3,
+    data: Annotated[Path | None, typer.Option(help="A .npz file with X and y, for the part on real data.")] = None,
+) -> None:
+    """Re-make the paper's figures, check its claims and theorems, and write a report.
+
+    What an interrupted run has finished is not run again. The exit status is 1 if a claim does not hold.
+    """
+    from .experiments import Settings
+    from .experiments import reproduce as run
+    from .experiments.report import claims_text
+
+    with _explained():
+        settings = Settings(quick=quick, seeds=seeds, data="" if data is None else str(data))
+        claims = run(what, out, settings, progress=True, say=lambda line: typer.echo(line, err=True))
+    typer.echo(claims_text(claims))
+    typer.echo(f"report: {out / 'report.html'}")
+    if any(claim.holds is False for claim in claims):
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Show an error that the user can do something about as a sentence, and end with status 2."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, ImportError, DapsgdError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _check_folder(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise ValueError(f"the folder {path.parent} does not exist")
 
 
 def main() -> None:

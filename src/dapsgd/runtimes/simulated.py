@@ -134,6 +134,21 @@ class Simulated:
 
         return follow(plan, monitor, plan.max_iter, plan.max_delay, take)
 
+    @classmethod
+    def measured(cls, problem: Any, algorithm: str = "dap-sgd", *, workers: int, **options: Any) -> Simulated:
+        """Measure what updates cost on this machine, and return a simulation with these costs.
+
+        Parameters
+        ----------
+        problem, algorithm, workers, options
+            As for :func:`dapsgd.solve`. With more than one worker, costs are those with all cores busy.
+        """
+        from ..solve import solve
+
+        probe = _Probe()
+        solve(problem, algorithm, runtime=probe, workers=workers, tol=0.0, **options)
+        return probe.simulation
+
     def timing(self, workers: int, *, max_delay: int | None = None, updates: int = 20_000, seed: Any = 0) -> Timing:
         """Simulate the time only, and say how fast it goes.
 
@@ -176,6 +191,16 @@ class Simulated:
     def __repr__(self) -> str:
         names = ("work", "apply", "handover", "masters", "delays")
         return f"Simulated({', '.join(f'{name}={getattr(self, name)!r}' for name in names if getattr(self, name) is not None)})"
+
+
+class _Probe:
+    """A runtime that runs nothing: it takes the costs of the plan."""
+
+    simulation: Simulated
+
+    def run(self, plan: Plan, monitor: Monitor) -> Outcome:
+        self.simulation = Simulated()._with_costs(plan)
+        return Outcome(plan.x0, plan.x0[:0], 0, 0.0, np.zeros(plan.max_delay + 1, np.int64), None)
 
 
 class _Clockwork:
