@@ -121,7 +121,7 @@ def solve(
     name = "fista" if chosen == "auto" else chosen
     spec = ALGORITHMS[name]
     executor = _pick_runtime(runtime, spec)
-    workers = _pick_workers(workers, name, executor)
+    workers = _pick_workers(workers, name, spec, executor)
     tol = non_negative("tol", tol)
     start = np.zeros(problem.packed_shape, problem.dtype) if x0 is None else problem.pack(x0, name="x0")
     if x_star is not None:
@@ -207,14 +207,15 @@ def _pick_runtime(runtime: Any, spec: Algorithm) -> Any:
     return Serial() if spec.serial and isinstance(runtime, Threads) else runtime
 
 
-def _pick_workers(workers: int | None, algorithm: str, runtime: Any) -> int:
+def _pick_workers(workers: int | None, algorithm: str, spec: Algorithm, runtime: Any) -> int:
     if workers is not None:
         workers = positive_integer("workers", workers)
     if isinstance(runtime, Replay):
         return int(runtime.schedule.worker.max(initial=0)) + 1
-    if isinstance(runtime, Serial):
+    if spec.serial or isinstance(runtime, Serial):
         if workers is not None and workers > 1:
-            raise ValueError(f"workers must be 1 for algorithm {algorithm!r} on the serial runtime; got {workers}")
+            where = "" if spec.serial else " on the serial runtime"
+            raise ValueError(f"workers must be 1 for algorithm {algorithm!r}{where}; got {workers}")
         return 1
     return available_cores() if workers is None else workers
 

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 
 from . import rows as _rows
-from ._checks import finite_array, non_negative, non_negative_integer, positive, positive_integer
+from ._checks import finite_array, non_negative, non_negative_integer, number, positive, positive_integer
 from ._jit import run
+from ._terms import has_trait
 from .fista import minimise
 from .problem import Problem, loss_slopes
 from .steps import Theorem1, Theorem2
@@ -87,7 +88,7 @@ class Constants:
 
     def C1(self, u: float) -> float:  # noqa: N802
         """Return C1 for Theorem 1's step with this u."""
-        top = self.mu + u
+        top = self._checked(u)
         twice = top / (top - 2.0 * self.mu * self.tau)
         square = self.L**2
         inner = 2.0 * square * twice + 48.0 * self.tau * square + 8.0 * self.tau * square * twice
@@ -95,12 +96,19 @@ class Constants:
 
     def C2(self, u: float) -> float:  # noqa: N802
         """Return C2 for Theorem 1's step with this u."""
-        top = self.mu + u
+        top = self._checked(u)
         return self.C5 * (top / (top - 2.0 * self.mu * self.tau)) ** 2
 
     def C3(self, u: float) -> float:  # noqa: N802
         """Return C3 for Theorem 1's step with this u, as printed."""
+        self._checked(u)
         return u / (u - self.mu * self.tau)
+
+    def _checked(self, u: float) -> float:
+        """Return ``mu + u`` if Theorem 1 may have this u."""
+        if not number("u", u) > (2.0 * self.tau - 1.0) * self.mu or not math.isfinite(u):
+            raise ValueError(f"u must be larger than (2 tau - 1) mu = {(2.0 * self.tau - 1.0) * self.mu:g}; got {u:g}")
+        return self.mu + u
 
     @property
     def C4(self) -> float:  # noqa: N802
@@ -259,7 +267,9 @@ def strong_convexity(problem: Problem) -> float:
         X = np.concatenate([X, np.ones((problem.n, 1))], axis=1)
     hessian = convexity * (X.T * weights) @ X
     hessian[np.arange(problem.p), np.arange(problem.p)] += 2.0 * problem.l2
-    return max(least, float(np.linalg.eigvalsh(hessian)[0]) * (1.0 - 1e-9))
+    values = np.linalg.eigvalsh(hessian)
+    rounding = 10.0 * size * float(np.finfo(np.float64).eps) * float(values[-1])  # zero must not be taken for positive
+    return max(least, float(values[0]) - rounding)
 
 
 def gradient_variance(problem: Problem, x: Array) -> float:
@@ -283,6 +293,8 @@ def variance_bound(problem: Problem, center: Array, radius: float) -> float:
     growth = radius * math.sqrt(float((smoothness**2).mean())) if radius > 0.0 else 0.0
     local = (math.sqrt(gradient_variance(problem, center)) + growth) ** 2
     slope = float(getattr(problem.loss, "largest_slope", math.inf))
+    if not has_trait(type(problem.loss), "joint"):
+        slope *= math.sqrt(problem._targets.shape[1])  # each prediction has a slope of its own
     everywhere = float((slope**2 * weights**2 * norms).mean()) if math.isfinite(slope) else math.inf
     return min(local, everywhere)
 

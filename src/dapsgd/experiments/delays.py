@@ -157,8 +157,8 @@ def draw(settings: Settings, get: Get) -> dict[str, tuple[Any, str]]:
         ax.legend(frameon=False)
     caption = (
         "Delays. Left: how far DAP-SGD gets if every update is late by as much, with a fixed step of 0.02/L and with one that "
-        "is cut so that the steps in flight stay within 1/L; a run that diverges is drawn at 1,000 times the start. Right: eight "
-        f"workers, one of them a hundred times slower (delays up to {late['longest']}), simulated."
+        "is cut so that the steps in flight stay within 1/L; a run that diverges is drawn at 1,000 times the start. Right: "
+        f"eight workers, one of them a hundred times slower (delays up to {late['longest']}), simulated."
     )
     return {"delays": (figure, caption)}
 

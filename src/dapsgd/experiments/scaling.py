@@ -124,9 +124,7 @@ def picture(scalings: Sequence[Scaling], title: str) -> Any:
         seen = np.flatnonzero(last.delays)
         delays = np.arange(seen[0], seen[-1] + 1)
         style.update(marker=None, label=f"{scaling.algorithm.upper()}, {last.workers} workers")
-        late.step(
-            np.arange(where[0], where[-1] + 1), last.delays[where[0] : where[-1] + 1] / last.delays.sum(), where="mid", **style
-        )
+        late.bar(delays, last.delays[delays] / last.delays.sum(), color=style["color"], alpha=0.6, label=style["label"])
     top = max(timing.workers for scaling in scalings for timing in scaling.timings)
     gain.plot([1, top], [1, top], color="#999999", linewidth=0.8, label="ideal")
     ticks = [2**k for k in range(20) if 2**k <= top]

@@ -128,7 +128,7 @@ def _seconds_per_update(plan: Plan, runs: int, seconds: float) -> float:
     with ExitStack() as stack:
         crews = [stack.enter_context(make_crew(plan, workers)) for _ in range(runs)]
         pool = stack.enter_context(ThreadPoolExecutor(runs * workers, "dapsgd-measure"))
-        spent, length = 0.0, 0
+        spent, length, done = 0.0, 0, 0
         while spent < seconds and length < plan.max_iter:
             rate = length / spent if spent else 0.0
             length = min(plan.max_iter, max(64, 2 * length if spent < 0.1 * seconds else int(rate * seconds * 1.05) + 1))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from .._checks import non_negative, positive_integer
+from .._checks import non_negative, non_negative_integer, positive_integer
 from .._jit import kernel, run
 from ._crew import count_stripes
 from ._leases import in_time, remove
@@ -32,6 +32,7 @@ class Events(NamedTuple):
     arrival: Array  # for each worker, when its message reaches the master; infinite while it has no lease
     version: Array  # for each worker, the version it works on
     factors: Array  # for each worker, how slow it is
+    slowness: Array  # for each worker, how slow its updates are applied
     leases: Array  # versions being worked on, in the order they were read
     line: Array  # ring: workers that wait for a lease
     free: Array  # for each master, when it is done with what it has
@@ -122,7 +123,8 @@ class Simulated:
                 f"got {self.masters}"
             )
         streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]  # as in a real run
-        clockwork = _Clockwork(self._with_costs(plan), plan.workers, plan.max_delay, plan.seed.spawn(1)[0])
+        seed = plan.seed.spawn(1)[0]
+        clockwork = _Clockwork(self._with_costs(plan), plan.workers, plan.max_delay, seed)
 
         def take(start: int, stop: int) -> Piece:
             worker, read, finished = clockwork.take(start, stop)
@@ -165,7 +167,7 @@ class Simulated:
         workers, updates = positive_integer("workers", workers), positive_integer("updates", updates)
         if self.work is None or self.apply is None:
             raise ValueError("Simulated: timing needs work and apply to be given")
-        limit = workers if max_delay is None else max_delay
+        limit = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
         clockwork = _Clockwork(self, workers, limit, np.random.SeedSequence(seed))
         delays = np.zeros(limit + 1, np.int64)
         finished = np.zeros(1)
@@ -216,6 +218,7 @@ class _Clockwork:
             arrival=np.where(np.arange(workers) < leases, self._work.sample(self._work_rng, 0, workers) * factors, np.inf),
             version=np.zeros(workers, np.int64),
             factors=factors,
+            slowness=self._apply.factors(workers),
             leases=np.zeros(workers, np.int64),
             line=np.roll(np.arange(workers), -leases),
             free=np.zeros(masters),
@@ -247,10 +250,12 @@ class _Clockwork:
         worker = t % workers
         delays = self._delays.sample(self._delays_rng, start, stop - start) * self._delays.factors(workers)[worker]
         read = t - np.minimum(np.minimum(delays, self._max_delay).astype(np.int64), t)
+        apply = apply * events.slowness[worker]
         service = apply / len(events.free)
-        finished = events.free[0] + np.cumsum(np.maximum(service, (work * events.factors[worker] + apply) / workers))
+        periods = np.maximum(service, (work * events.factors[worker] + apply) / workers)
+        finished = np.cumsum(np.concatenate([events.free[:1], periods]))[1:]  # in this order, however it is cut into pieces
         events.free[:] = finished[-1]
-        events.busy[:] += service.sum()
+        events.busy[:] = np.cumsum(np.concatenate([events.busy[:1], service]))[-1]
         return worker, read, finished
 
 
@@ -262,7 +267,7 @@ def tick(events: Events, work: Array, apply: Array, worker: Array, read: Array, 
     for k in range(work.size):
         t = counters[ITERATION]
         who = next_worker(events)
-        service = apply[k] / masters
+        service = apply[k] * events.slowness[who] / masters
         if counters[LAST_WORKER] != who and counters[LAST_WORKER] >= 0:
             service += events.handover / masters
         now = arrival[who]
