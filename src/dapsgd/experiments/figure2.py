@@ -45,7 +45,7 @@ def _run(name: str, settings: Settings) -> Numbers:
 
 
 def _measure(case: Case, algorithm: str, settings: Settings) -> Numbers:
-    length = _length(case, algorithm, MEASURED_SECONDS * (0.5 if settings.quick else 1.0))
+    length = _length(case, algorithm, MEASURED_SECONDS * (0.3 if settings.quick else 1.0))
     counts = list(range(1, settings.workers + 1))
     speeds: dict[int, list[float]] = {workers: [] for workers in counts}
     models: dict[int, Any] = {}

@@ -25,7 +25,7 @@ __all__ = ["Costs", "measure_costs"]
 
 Array = np.ndarray[Any, Any]
 
-_SECONDS = 0.5  # of each run that is timed
+_SECONDS = 0.25  # of each run that is timed
 _REPEATS = 3
 _MANY = 1 << 30
 
