@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest bench clean
+.PHONY: help demo test lint types pytest bench reproduce clean
 
 help:
 	@grep -E '^# make |^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
@@ -23,7 +23,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.demo
 
-demo: $(VENV)/.demo ## install what is needed, run the demo, save demo.png
+demo: $(VENV)/.demo ## install what is needed, run the demo, save demo.png simulate.png reproduced
 	$(BIN)/dapsgd demo --out demo.png
 
 test: lint types pytest ## ruff, mypy, pytest with doctests
@@ -40,6 +40,9 @@ pytest: $(VENV)/.dev ## the tests alone
 
 bench: $(VENV)/.dev ## updates per second and speedups; BENCH_ARGS="--yardstick PATH" to compare with another program
 	$(BIN)/python benchmarks/throughput.py $(BENCH_ARGS)
+
+reproduce: $(VENV)/.demo ## re-make the paper's figures and check its claims; REPRODUCE_ARGS="--quick" for a look
+	$(BIN)/dapsgd reproduce --out reproduced $(REPRODUCE_ARGS)
 
 clean: ## remove what make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png

@@ -70,7 +70,6 @@ def made_up_figure1(tap_seconds, shift):
         for seed in range(SETTINGS.seeds):
             iteration = np.arange(11)
             noise = 0.05 * rng.standard_normal()
-            later = shift * (iteration > 0)
             curves = {
                 algorithm: {
                     "seconds": (iteration * pace).tolist(),
