@@ -103,6 +103,7 @@ def made_up_figure2(dap, tap, check):
             "simulated": [100.0, 100.0 * sixteen],
             "split": [100.0, 100.0 * split] if split else [],
             "costs": {"work": 1e-5, "apply": 1e-6, "handover": 0.0},
+            "utilisation": [0.1] * 7,
         }
 
     numbers = {"title": "made up", "dap-sgd": curve(dap, 8 * dap, 16.0), "tap-sgd": curve(tap, tap, 0)}

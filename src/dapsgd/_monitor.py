@@ -54,7 +54,7 @@ class RunMonitor:
         x0: Array,
         x_star: Array | None,
         tol: float,
-        passes_per_iteration: float,
+        passes: Callable[[int], float],
         suggested_step: Callable[[], float],
         max_iter: int,
         callbacks: Sequence[Callable[[Checkup], Any]],
@@ -62,7 +62,7 @@ class RunMonitor:
     ) -> None:
         self._problem = problem
         self._x0, self._x_star = x0, x_star
-        self._passes_per_iteration = passes_per_iteration
+        self._passes = passes
         self._suggested_step = suggested_step
         self._max_iter = max_iter
         self._callbacks = callbacks
@@ -110,7 +110,7 @@ class RunMonitor:
         distance = math.nan
         if self._x_star is not None:
             distance = float(np.linalg.norm((x[: problem.p] - self._x_star).astype(np.float64).ravel()))
-        passes = iteration * self._passes_per_iteration
+        passes = self._passes(iteration)
         self._points.append((seconds, iteration, passes, objective, residual, distance))
         self.progress(iteration)
         if self._bar is not None:

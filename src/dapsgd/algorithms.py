@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .gradients import MiniBatch
+from .gradients import MiniBatch, Snapshot
 from .updates import Coupled, Decoupled
 
 __all__ = ["ALGORITHMS", "Algorithm"]
@@ -23,5 +23,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "p-sgd": Algorithm(MiniBatch, Coupled, True, "proximal SGD, Equation (2)"),
     "tap-sgd": Algorithm(MiniBatch, Coupled, False, "asynchronous, the master runs the prox, Equation (3)"),
     "dap-sgd": Algorithm(MiniBatch, Decoupled, False, "asynchronous, the workers run the prox, Equation (8)"),
+    "tap-svrg": Algorithm(Snapshot, Coupled, False, "TAP-SGD with variance reduction: linear convergence"),
+    "dap-svrg": Algorithm(Snapshot, Decoupled, False, "DAP-SGD with variance reduction: linear convergence"),
     "fista": Algorithm(None, None, True, "accelerated full gradients with restart: the reference for x*"),
 }

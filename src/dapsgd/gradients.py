@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._jit import by_class
+from ._jit import by_class, kernel
 
-__all__ = ["MiniBatch", "loss_gradient", "loss_value"]
+__all__ = ["MiniBatch", "Snapshot", "loss_gradient", "loss_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -49,6 +49,54 @@ class MiniBatch(NamedTuple):
             else:
                 self.rows.add(i, slopes, out)
         return finite
+
+
+class Snapshot(NamedTuple):
+    r"""A variance-reduced estimate: exact in the mean, and ever more exact as x approaches the snapshot s.
+
+    :math:`\nabla f_B(x) - \nabla f_B(s) + \nabla f(s)` for the rows B of a mini-batch. Of the rows' gradients at the snapshot
+    only the slopes are kept, one number a row and target. The arrays are filled in place by :class:`Refresher`.
+
+    References
+    ----------
+    Johnson, Zhang: Accelerating stochastic gradient descent using predictive variance reduction, NeurIPS 2013.
+    Huo, Gu, Huang: Decoupled asynchronous proximal stochastic gradient descent with variance reduction, 2016.
+    """
+
+    rows: Any
+    loss: Any
+    targets: Array  # (n, q)
+    weights: Array  # (n,)
+    l2: float
+    at_snapshot: Array  # (n, q): the weighted slopes of the rows' losses at the snapshot
+    mean: Array  # like x: their gradient, averaged over all rows
+
+    def estimate(self, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
+        """Write ``keep * x + scale * (variance-reduced estimate)`` to ``out``."""
+        slopes = buffers.slopes
+        finite = True
+        share = scale / batch.size
+        for b in range(batch.size):
+            i = batch[b]
+            self.rows.dot(i, x, buffers.predictions)
+            loss_gradient(self.loss, buffers.predictions, self.targets[i], slopes)
+            for k in range(slopes.size):
+                if not np.isfinite(slopes[k]):
+                    finite = False
+                slopes[k] = x.dtype.type(share * (self.weights[i] * slopes[k] - self.at_snapshot[i, k]))
+            if b == 0:
+                self.rows.combine(i, keep + 2.0 * self.l2 * scale, keep, x, slopes, out)
+            else:
+                self.rows.add(i, slopes, out)
+        add_multiple(x.dtype.type(scale), self.mean.ravel(), out.ravel())
+        return finite
+
+
+@kernel
+def add_multiple(factor: float, source: Array, target: Array) -> None:
+    """Add ``factor * source`` to ``target``."""
+    for j in range(target.size):
+        target[j] += factor * source[j]
 
 
 @by_class(arity=4)

@@ -196,6 +196,15 @@ def matrix(rows: DenseRows | CsrRows) -> Any:
     return csr_matrix((rows.data, rows.indices, rows.indptr), shape=shape, copy=False)
 
 
+def part(rows: DenseRows | CsrRows, block: slice) -> DenseRows | CsrRows:
+    """Return some successive rows, without a copy of the data."""
+    if isinstance(rows, DenseRows):
+        return DenseRows(rows.X[block], rows.intercept)
+    indptr = rows.indptr[block.start : block.stop + 1]
+    inside = slice(indptr[0], indptr[-1])
+    return CsrRows(rows.data[inside], rows.indices[inside], indptr - indptr[0], rows.columns, rows.intercept)
+
+
 def shape(rows: DenseRows | CsrRows) -> tuple[int, int]:
     """Return the number of rows and of columns, the intercept not counted."""
     if isinstance(rows, DenseRows):

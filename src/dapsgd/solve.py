@@ -14,10 +14,12 @@ from ._monitor import Checkup, RunMonitor
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .fista import minimise, proximal_step
+from .gradients import Snapshot
 from .problem import Problem
 from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._plan import Clock, Outcome, Plan, available_cores
+from .snapshots import Refresher, epoch_length
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
 from .updates import Decoupled, Parts, make_buffers
 
@@ -28,6 +30,7 @@ Array = np.ndarray[Any, Any]
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _DEFAULT_FISTA_ITERATIONS = 10_000
 _DEFAULT_POINTS = 100  # of the trace
+_SVRG_BATCH = 32  # rows: enough that a prox does not cost more than the gradient
 
 
 def solve(
@@ -58,7 +61,8 @@ def solve(
     problem : Problem
         What to minimise.
     algorithm : str, default "auto"
-        ``"p-sgd"``, ``"tap-sgd"``, ``"dap-sgd"``, ``"fista"``; ``"auto"`` is ``"fista"``, the one that reaches any accuracy.
+        ``"p-sgd"``, ``"tap-sgd"``, ``"dap-sgd"``; ``"tap-svrg"``, ``"dap-svrg"``, which reduce the variance and reach any
+        accuracy; ``"fista"``, with full gradients; ``"auto"`` is ``"fista"``.
     runtime : str or runtime, default "threads"
         ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)``. Algorithms for one worker run in the calling
         thread whatever is given.
@@ -68,7 +72,7 @@ def solve(
         ``Constant(eta)``, ``InverseTime(u, c)``, ``Theorem1(...)``, ``Theorem2(...)``, ``DelayAdaptive(...)``. By default
         a decreasing step, from the smoothness of the problem, the batch size and the bound on the delay.
     batch_size : int or "auto"
-        Rows in a mini-batch; ``"auto"`` is 1, as in the paper.
+        Rows in a mini-batch; ``"auto"`` is 1, as in the paper, and 32 with variance reduction.
     max_delay : int, optional
         The paper's tau: no update with a larger delay is applied, fast workers wait. By default the number of workers.
     max_iter, max_passes : optional
@@ -131,13 +135,19 @@ def solve(
     average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
     if callable(callbacks) or not all(callable(callback) for callback in callbacks):
         raise TypeError(f"callbacks must be a list of functions; got {callbacks!r}")
-    batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, executor)
-    length = _pick_length(max_iter, max_passes, problem.n / batch_size, spec, executor)
+    batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, problem, spec, executor)
+    epoch = epoch_length(problem.n, batch_size) if spec.estimator is Snapshot else 0
+
+    def passes(iteration: int) -> float:
+        """Return how often so many iterations look at a row, snapshots included."""
+        return iteration * batch_size / problem.n + (-(-iteration // epoch) if epoch else 0)
+
+    length = _pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), spec, executor)
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
     if isinstance(executor, Replay):
         delay = executor.schedule.max_delay
     delay = min(delay, max(length, 1))
-    every = max(1, length // _DEFAULT_POINTS) if record_every is None else positive_integer("record_every", record_every)
+    every = max(1, length // _DEFAULT_POINTS, epoch) if record_every is None else positive_integer("record_every", record_every)
 
     def safe_step() -> float:
         return _safe_step(problem, start, batch_size, delay)
@@ -147,7 +157,7 @@ def solve(
         x0=start,
         x_star=x_star,
         tol=tol,
-        passes_per_iteration=batch_size / problem.n,
+        passes=passes,
         suggested_step=safe_step,
         max_iter=length,
         callbacks=callbacks,
@@ -159,13 +169,14 @@ def solve(
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
             outcome = _run_fista(problem, start, tol, length, 1 if record_every is None else every, monitor)
         else:
-            parts, alive = _make_parts(problem, spec, start)
+            refresh = Refresher(problem, workers) if epoch else None
+            parts, alive = _make_parts(problem, spec, start, refresh)
             plan = Plan(
                 parts=parts,
                 alive=alive,
                 rows=problem.n,
                 targets=problem._targets.shape[1],
-                rule=_pick_rule(step, problem, safe_step, length),
+                rule=_pick_rule(step, problem, safe_step, length, constant=epoch > 0),
                 x0=start,
                 workers=workers,
                 max_delay=delay,
@@ -174,18 +185,21 @@ def solve(
                 record_every=every,
                 record_schedule=record_schedule,
                 average=average,
+                refresh=refresh,
+                refresh_every=epoch,
                 elementwise=spec.update is Decoupled or has_trait(type(problem._bound), "elementwise"),
                 seed=_seed_sequence(seed),
             )
             outcome = executor.run(plan, monitor)
-        return _finish(problem, outcome, monitor, name, workers, average, batch_size)
+        return _finish(problem, outcome, monitor, name, workers, average, passes(outcome.iterations))
     finally:
         monitor.close()
 
 
-def _make_parts(problem: Problem, spec: Algorithm, x: Array) -> tuple[Parts, Any]:
+def _make_parts(problem: Problem, spec: Algorithm, x: Array, refresh: Refresher | None) -> tuple[Parts, Any]:
     """Compile the problem's terms and put them together; return also what must stay alive."""
-    estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2)
+    kept = () if refresh is None else (refresh.at_snapshot, refresh.mean)
+    estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
     buffers = make_buffers(problem._targets.shape[1], x)
     estimate = make_handle(estimate_entry, estimator, x, np.zeros(1, np.int64), 1.0, 1.0, buffers, x)
     prox = problem._prox
@@ -220,29 +234,36 @@ def _pick_workers(workers: int | None, algorithm: str, spec: Algorithm, runtime:
     return available_cores() if workers is None else workers
 
 
-def _pick_batch_size(batch_size: int | str, runtime: Any) -> int:
+def _pick_batch_size(batch_size: int | str, problem: Problem, spec: Algorithm, runtime: Any) -> int:
     if isinstance(runtime, Replay):
         return int(runtime.schedule.rows.shape[1])
     if isinstance(batch_size, str):
         known_name("batch_size", batch_size, ["auto"])
-        return 1
+        return min(_SVRG_BATCH, problem.n) if spec.estimator is Snapshot else 1
     return positive_integer("batch_size", batch_size)
 
 
-def _pick_length(max_iter: Any, max_passes: Any, per_pass: float, spec: Algorithm, runtime: Any) -> int:
+def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, spec: Algorithm, runtime: Any) -> int:
+    """Return the number of iterations; passes come in epochs of so many iterations, which cost so many passes."""
+
+    def in_passes(limit: float) -> int:
+        return max(1, math.floor(limit / cost + 1e-9)) * epoch if epoch > 1 else math.ceil(limit / cost - 1e-9)
+
     lengths = []
     if max_iter is not None:
         lengths.append(non_negative_integer("max_iter", max_iter))
     if max_passes is not None:
-        lengths.append(math.ceil(positive("max_passes", max_passes) * per_pass))
+        lengths.append(in_passes(positive("max_passes", max_passes)))
     if isinstance(runtime, Replay):
         lengths.append(len(runtime.schedule))
     if not lengths:
-        lengths.append(_DEFAULT_FISTA_ITERATIONS if spec.estimator is None else math.ceil(_DEFAULT_PASSES * per_pass))
+        lengths.append(_DEFAULT_FISTA_ITERATIONS if spec.estimator is None else in_passes(_DEFAULT_PASSES))
     return min(lengths)
 
 
-def _pick_rule(step: Any, problem: Problem, safe_step: Callable[[], float], length: int) -> StepRule:
+def _pick_rule(step: Any, problem: Problem, safe_step: Callable[[], float], length: int, constant: bool) -> StepRule:
+    if step is None and constant:  # variance-reduced: nothing is to be gained by shorter steps later on
+        return Constant(safe_step()).rule(math.inf)
     if step is None:
         # Start as long as is safe, and decrease: as Theorem 1 if f is known to be strongly convex, to a tenth otherwise.
         u = 1.0 / safe_step()
@@ -293,7 +314,7 @@ def _run_fista(problem: Problem, x0: Array, tol: float, max_iter: int, every: in
 
 
 def _finish(
-    problem: Problem, outcome: Outcome, monitor: RunMonitor, name: str, workers: int, average: bool, batch_size: int
+    problem: Problem, outcome: Outcome, monitor: RunMonitor, name: str, workers: int, average: bool, passes: float
 ) -> Result:
     """Record the last point, polish it into a proximal point, and put the result together."""
     iterate = outcome.mean if average else outcome.x
@@ -312,7 +333,7 @@ def _finish(
         residual=residual,
         converged=converged,
         iterations=outcome.iterations,
-        passes=outcome.iterations * batch_size / problem.n,
+        passes=passes,
         seconds=outcome.seconds,
         workers=workers,
         delays=outcome.delays,

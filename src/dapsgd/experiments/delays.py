@@ -80,6 +80,7 @@ def _straggler(settings: Settings) -> Numbers:
             runtime=Simulated(work=Straggler(Exponential(20e-6), 100.0), apply=0.5e-6),
             workers=8,
             max_delay=5000,
+            batch_size=256,  # little noise, so that the step decides
             step=_rule(kind, eta),
             max_iter=ITERATIONS,
             tol=0.0,

@@ -142,8 +142,9 @@ def claims(settings: Settings, get: Get) -> list[Claim]:
                 f"(d) {numbers['title']}, simulated with 16 workers",
                 "DAP-SGD speeds up with workers, TAP-SGD does not",
                 f"speedup {dap:.1f} (at least {least:g} is asked for), TAP-SGD {tap:.2f} (below 2). A worker needs "
-                f"{1e6 * costs['work']:.1f} us; the master adds in {1e6 * costs['apply']:.1f} us, and "
-                f"{1e6 * costs['handover']:.1f} us more where the parameter moves to another core, which limits it. "
+                f"{1e6 * costs['work']:.1f} us; the master adds in {1e6 * costs['apply']:.1f} us, and needs "
+                f"{1e6 * costs['handover']:.1f} us more where the parameter moves to another core: it is busy for "
+                f"{numbers['dap-sgd']['utilisation'][scales().index(16)]:.0%} of the time. "
                 f"Split by coordinates among {SPLIT} masters: {split:.1f}",
                 dap >= least and tap < 2.0,
             )
@@ -212,8 +213,9 @@ def draw(settings: Settings, get: Get) -> dict[str, tuple[Any, str]]:
         if column == 0:
             top.set_ylabel("speedup, measured")
             bottom.set_ylabel("speedup, simulated")
-            top.legend(frameon=False, fontsize=8)
-            bottom.legend(frameon=False, fontsize=8)
+    handles, labels = axes[1, 0].get_legend_handles_labels()
+    labels = [label.replace(", simulated", "") for label in labels]
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
     caption = (
         f"Figure 2 of the paper, made anew: speedup against workers. Above: measured on {settings.workers} cores, median and "
         f"range of {settings.seeds} runs. Below: simulated from the costs of work and of applying an update, measured apart; "

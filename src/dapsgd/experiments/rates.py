@@ -145,7 +145,7 @@ def claims(settings: Settings, get: Get) -> list[Claim]:
 
 def draw(settings: Settings, get: Get) -> dict[str, tuple[Any, str]]:
     """Draw the errors and their bounds."""
-    figure = pyplot().figure(figsize=(10.5, 4.2), layout="constrained")
+    figure = pyplot().figure(figsize=(10.5, 4.8), layout="constrained")
     colours = dict(zip((1, 4, 16), (COLOURS["dap"], COLOURS["tap"], COLOURS["other"]), strict=True))
     for ax, theorem in zip(figure.subplots(1, 2), (1, 2), strict=True):
         for tau in taus(settings):
@@ -165,7 +165,9 @@ def draw(settings: Settings, get: Get) -> dict[str, tuple[Any, str]]:
         ax.grid(True, color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
         ax.set_ylabel(r"$E\|x_T - x^\star\|^2$" if theorem == 1 else r"$E\|\bar{x}_T - x^\star\|^2$")
-        ax.legend(frameon=False, fontsize=8)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    others, more = figure.axes[1].get_legend_handles_labels()
+    figure.legend([*handles, others[-1]], [*labels, more[-1]], loc="outside lower center", ncols=4, frameon=False)
     caption = (
         "The rates. Left: the last iterate with Theorem 1's step. Right: the average with Theorem 2's, one run for each T. "
         f"Means over {seeds(settings)} and {settings.seeds} runs of a fused lasso with 20 coefficients, every update exactly "

@@ -40,6 +40,7 @@ class Crew:
         self._entrance = threading.Lock()
         self._inside = 0  # workers that are in compiled code, or about to be
         self._closed = False
+        self._snapshot_at = -1
         self._ledger = _make_ledger(plan, active, stripes[0], gates)
         self._log = _make_log(plan)
         self._shared = _make_shared(plan, stripes, self._ledger, self._log)
@@ -63,6 +64,12 @@ class Crew:
     def records_wait(self) -> bool:
         """Whether a copy of the parameter waits to be evaluated."""
         return bool(self._ledger.counters[engine.RECORDS])
+
+    def refresh(self) -> None:
+        """Take a snapshot if one is due and was not taken yet; no worker runs."""
+        if self.plan.refresh is not None and self.plan.is_due(self.iteration) and self._snapshot_at != self.iteration:
+            self.plan.refresh(self._shared.x)
+            self._snapshot_at = self.iteration
 
     def prepare(self, last: int) -> None:
         """Let the next slice run until iteration ``last`` at the most."""

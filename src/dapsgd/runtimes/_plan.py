@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,8 +36,20 @@ class Plan:
     record_every: int
     record_schedule: bool
     average: bool
+    refresh: Callable[[Array], None] | None  # takes a snapshot for the estimator, while no worker runs
+    refresh_every: int  # iterations; from the first on
     elementwise: bool  # may the master's prox be run stripe by stripe?
     seed: np.random.SeedSequence
+
+    def next_stop(self, iteration: int) -> int:
+        """Return until where workers may run from an iteration on: to the next snapshot, or to the end."""
+        if self.refresh is None:
+            return self.max_iter
+        return min(self.max_iter, (iteration // self.refresh_every + 1) * self.refresh_every)
+
+    def is_due(self, iteration: int) -> bool:
+        """Tell whether a snapshot is to be taken before this iteration."""
+        return self.refresh is not None and iteration % self.refresh_every == 0 and iteration < self.max_iter
 
 
 class Monitor(Protocol):

@@ -79,9 +79,11 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
     with single_threaded_blas():
         while done < length and not stop:
             record = (done // plan.record_every + 1) * plan.record_every
-            piece = take(done, min(done + updates, record, length))
+            piece = take(done, min(done + updates, record, length, plan.next_stop(done)))
             began = time.perf_counter()
             with clock:
+                if plan.refresh is not None and plan.is_due(done):
+                    plan.refresh(course.x)
                 applied = run(plan.parts, plan.rule, course, done, piece.read, piece.rows)
             if applied < len(piece.read):
                 monitor.diverged(done + applied)

@@ -28,7 +28,9 @@ class Serial:
         with single_threaded_blas(), make_crew(plan, 1) as crew:
             updates, stop = 64, monitor.start()
             while crew.iteration < plan.max_iter and not stop:
-                crew.prepare(crew.iteration + updates)
+                with crew.clock:
+                    crew.refresh()
+                crew.prepare(min(crew.iteration + updates, plan.next_stop(crew.iteration)))
                 began = time.perf_counter()
                 with crew.clock:
                     crew.advance(0)

@@ -48,8 +48,9 @@ class Threads:
         ):
             stop = monitor.start()
             while crew.iteration < plan.max_iter and not stop:
-                crew.prepare(plan.max_iter)
+                crew.prepare(plan.next_stop(crew.iteration))
                 with crew.clock:
+                    crew.refresh()
                     self._slice(crew, pool, monitor)
                 stop = crew.report(monitor)
             return crew.outcome()

@@ -1,0 +1,153 @@
+"""Variance-reduced algorithms: the recursion, its linear convergence, and everything they run on."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import dapsgd as ds
+from dapsgd.losses import LOSSES
+from dapsgd.regularizers import REGULARIZERS
+from dapsgd.snapshots import Refresher, epoch_length
+
+from . import cases
+
+
+def small(regularizer="fused_lasso", n=120, **options):
+    return cases.problem("squared", regularizer, n=n, seed=0, multi=regularizer == "nuclear", **{"l2": 0.1, **options})
+
+
+def in_numpy(problem, schedule, eta, epoch):
+    """Run serial SVRG in plain NumPy: gradients of single rows through Problem.gradient of one-row problems."""
+    x = np.zeros(problem.shape)
+    X, y = problem._rows.X, problem._targets
+    for t, rows in enumerate(schedule.rows):
+        if t % epoch == 0:
+            snapshot, full = x.copy(), problem.gradient(x)
+
+        def batch_gradient(w, rows=rows):
+            residuals = X[rows] @ w - y[rows].reshape(len(rows), *w.shape[1:])
+            return 2.0 * problem.loss.scale * X[rows].T @ residuals / len(rows) + 2.0 * problem.l2 * w
+
+        gradient = batch_gradient(x) - batch_gradient(snapshot) + full
+        x = ds.prox(problem.regularizer, x - eta * gradient, eta)
+    return x
+
+
+@pytest.mark.parametrize("algorithm", ["tap-svrg", "dap-svrg"])
+@pytest.mark.parametrize("regularizer", ["l1", "group_lasso", "fused_lasso", "nuclear"])
+def test_one_worker_runs_the_recursion(algorithm, regularizer):
+    problem = small(regularizer)
+    options = {"runtime": "serial", "step": ds.Constant(0.01), "batch_size": 7, "tol": 0.0}
+    run = ds.solve(problem, algorithm, max_iter=150, seed=3, record_schedule=True, **options)
+    expected = in_numpy(problem, run.schedule, 0.01, epoch_length(problem.n, 7))
+    np.testing.assert_allclose(run.iterate, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("algorithm", ["tap-svrg", "dap-svrg"])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_it_converges_linearly_to_machine_precision(algorithm, workers):
+    problem = small("fused_lasso", n=400)
+    best = ds.solve(problem, "fista", tol=1e-14).objective
+    run = ds.solve(problem, algorithm, workers=workers, max_passes=400, tol=0.0, seed=0)
+    assert run.objective - best <= 1e-12 * best
+    gaps = np.maximum(run.trace.objective / best - 1.0, 1e-16)
+    first = np.flatnonzero(gaps < 1e-11)[0]
+    rates = gaps[1 : first + 1] / gaps[:first]
+    assert np.exp(np.log(rates).mean()) < 0.7  # for each snapshot, three passes
+
+
+@pytest.mark.parametrize("algorithm", ["tap-svrg", "dap-svrg"])
+@pytest.mark.parametrize("regularizer", ["l1", "fused_lasso", "nuclear"])
+def test_a_replay_gives_the_same_bits(algorithm, regularizer):
+    problem = small(regularizer)
+    options = {"step": ds.Constant(0.01), "batch_size": 4, "tol": 0.0}
+    run = ds.solve(problem, algorithm, workers=4, max_iter=2000, seed=0, record_schedule=True, **options)
+    again = ds.solve(problem, algorithm, runtime=ds.Replay(run.schedule), step=ds.Constant(0.01), tol=0.0)
+    assert run.delays.sum() == 2000
+    assert np.array_equal(run.iterate, again.iterate)
+
+
+def test_a_simulation_of_one_worker_is_a_serial_run():
+    problem = small()
+    options = {"step": ds.Constant(0.01), "max_iter": 300, "tol": 0.0, "seed": 5}
+    serial = ds.solve(problem, "dap-svrg", runtime="serial", **options)
+    simulated = ds.solve(problem, "dap-svrg", runtime=ds.Simulated(1e-5, 1e-6), workers=1, **options)
+    assert np.array_equal(serial.iterate, simulated.iterate)
+    late = ds.solve(problem, "dap-svrg", runtime=ds.Simulated(1e-5, 1e-6), workers=8, **options)
+    assert late.delays[5:].sum() > 200
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_reaches_the_optimum(loss):
+    problem = cases.problem(loss, "l1", n=150, seed=1, l2=0.2)
+    check_optimum(problem)
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS)
+def test_every_regularizer_reaches_the_optimum(regularizer):
+    check_optimum(small(regularizer))
+
+
+def check_optimum(problem):
+    best = ds.solve(problem, "fista", tol=1e-12)
+    run = ds.solve(problem, "dap-svrg", workers=2, max_passes=1500, tol=1e-8, seed=0)
+    assert run.converged
+    assert run.objective <= best.objective + 1e-9 * max(1.0, abs(best.objective))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sparse_single_precision_weights_and_intercept(dtype, sparse):
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((200, 15)) * (rng.random((200, 15)) < 0.5)).astype(dtype)
+    y = (X[:, 0] - 2.0 * X[:, 1] + 3.0 + 0.1 * rng.standard_normal(200)).astype(dtype)
+    weights = rng.random(200).astype(dtype)
+    made = csr_matrix(X) if sparse else X
+    problem = ds.Problem(made, y, regularizer=ds.L1(0.05), l2=0.01, sample_weight=weights, fit_intercept=True)
+    best = ds.solve(problem, "fista", tol=1e-6 if dtype == np.float32 else 1e-12)
+    run = ds.solve(problem, "dap-svrg", workers=2, max_passes=900, tol=0.0, seed=0)
+    assert run.x.dtype == dtype
+    assert run.objective <= best.objective * (1 + (1e-5 if dtype == np.float32 else 1e-10))
+    assert run.intercept == pytest.approx(best.intercept, rel=1e-3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_snapshot_does_not_depend_on_the_number_of_threads(sparse, monkeypatch):
+    monkeypatch.setattr("dapsgd.snapshots._BLOCK_BYTES", 1)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 5))
+    problem = ds.Problem(csr_matrix(X) if sparse else X, rng.standard_normal((1000, 3)), l2=0.3, fit_intercept=True)
+    x = rng.standard_normal(problem.packed_shape)
+    alone, together = Refresher(problem, 1), Refresher(problem, 3)
+    assert len(alone._blocks) > 10
+    alone(x)
+    together(x)
+    assert np.array_equal(alone.mean, together.mean)
+    assert np.array_equal(alone.at_snapshot, together.at_snapshot)
+    expected = problem.packed_gradient(x)
+    expected[:5] -= 0.6 * x[:5]
+    np.testing.assert_allclose(alone.mean, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_passes_count_snapshots():
+    problem = small(n=100)
+    epoch = epoch_length(100, 10)
+    run = ds.solve(problem, "dap-svrg", workers=1, batch_size=10, step=ds.Constant(1e-3), max_iter=2 * epoch, tol=0.0, seed=0)
+    assert run.passes == pytest.approx(2 * epoch * 10 / 100 + 2)
+    assert run.trace.passes[-1] == run.passes
+    assert ds.solve(problem, "dap-svrg", workers=1, max_passes=9, tol=0.0, seed=0).passes == pytest.approx(9.0, abs=0.5)
+
+
+def test_too_long_a_step_is_noticed():
+    with pytest.raises(ds.DivergenceError):
+        ds.solve(small(), "dap-svrg", workers=2, step=ds.Constant(1e3), max_iter=2000, tol=0.0, seed=0)
+
+
+def test_average_and_delay_adaptive_steps_work_with_snapshots():
+    problem = small()
+    best = ds.solve(problem, "fista", tol=1e-12).objective
+    options = {"workers": 2, "max_passes": 300, "tol": 0.0, "seed": 0}
+    adaptive = ds.solve(problem, "dap-svrg", step=ds.DelayAdaptive(ds.Constant(0.02)), **options)
+    mean = ds.solve(problem, "dap-svrg", average=True, **options)
+    assert adaptive.objective <= best * (1 + 1e-6)
+    assert mean.objective <= best * (1 + 1e-3)
