@@ -121,6 +121,26 @@ class Problem:
         """
         return self.packed_residual(self.pack(w, intercept))
 
+    def duality_gap(self, w: Any, intercept: Any = 0.0) -> float:
+        """Return a bound on how much the objective at w is above the optimum.
+
+        Known for the built-in losses with any regulariser if ``l2`` is positive, and without for regularisers that are norms:
+        L1, group lasso, sparse group lasso, nuclear norm, SLOPE. Infinite where the point gives no bound.
+
+        Raises
+        ------
+        ValueError
+            If no dual is known for the problem.
+        """
+        from .dual import duality_gap, has_gap
+
+        if not has_gap(self):
+            raise ValueError(
+                f"no duality gap is known for {type(self.loss).__name__} with {type(self.regularizer).__name__} "
+                f"and l2={self.l2:g}; with l2 > 0 there is one for every built-in loss"
+            )
+        return duality_gap(self, self.pack(w, intercept))
+
     def lipschitz(self) -> float:
         """Return L, the smoothness of f: an upper bound, tight to about 1e-3; infinite if the loss has none."""
         return self._lipschitz

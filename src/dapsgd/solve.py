@@ -147,7 +147,9 @@ def solve(
     if isinstance(executor, Replay):
         delay = executor.schedule.max_delay
     delay = min(delay, max(length, 1))
-    every = max(1, length // _DEFAULT_POINTS, epoch) if record_every is None else positive_integer("record_every", record_every)
+    every = epoch or max(1, length // _DEFAULT_POINTS)
+    if record_every is not None:
+        every = positive_integer("record_every", record_every)
 
     def safe_step() -> float:
         return _safe_step(problem, start, batch_size, delay)

@@ -11,3 +11,9 @@ def check_signs(loss: str, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if wrong.any():
         raise ValueError(f"y must be -1 or +1 for {loss}; got {y[wrong].flat[0]:g}. Labels 0 and 1 are turned by 2*y - 1")
     return y
+
+
+def entropy(share: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return ``share * log(share)``, and 0 at 0."""
+    result: np.ndarray[Any, Any] = share * np.log(np.where(share > 0.0, share, 1.0))
+    return result

@@ -1,6 +1,8 @@
 """The Huber loss."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._checks import positive, validated
 
@@ -48,3 +50,8 @@ class Huber(NamedTuple):
     def largest_slope(self) -> float:
         """The largest derivative."""
         return self.delta
+
+    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the conjugate of each row's loss; called from Python."""
+        inside = np.abs(slopes) <= self.delta * (1.0 + 1e-12)
+        return np.where(inside, 0.5 * slopes**2 + slopes * y, np.inf).sum(axis=1)

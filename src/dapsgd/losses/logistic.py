@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import positive, validated
-from ._labels import check_signs
+from ._labels import check_signs, entropy
 
 
 @validated(scale=positive)
@@ -51,6 +51,13 @@ class Logistic(NamedTuple):
     def largest_slope(self) -> float:
         """The largest derivative."""
         return self.scale
+
+    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the conjugate of each row's loss; called from Python."""
+        share = -slopes * y / self.scale
+        inside = (share >= -1e-12) & (share <= 1.0 + 1e-12)
+        share = np.clip(share, 0.0, 1.0)
+        return np.where(inside, self.scale * (entropy(share) + entropy(1.0 - share)), np.inf).sum(axis=1)
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow -1 and +1 only."""

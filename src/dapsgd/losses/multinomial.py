@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import positive, validated
+from ._labels import entropy
 
 
 @validated(scale=positive)
@@ -68,6 +69,12 @@ class Multinomial(NamedTuple):
     def largest_slope(self) -> float:
         """The largest norm of the gradient."""
         return math.sqrt(2.0) * self.scale
+
+    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the conjugate of each row's loss; called from Python."""
+        shares = slopes / self.scale + y
+        inside = (shares >= -1e-12).all(axis=1) & (np.abs(shares.sum(axis=1) - 1.0) <= 1e-6)
+        return np.where(inside, self.scale * entropy(np.maximum(shares, 0.0)).sum(axis=1), np.inf)
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn class numbers into indicator rows; allow rows of probabilities."""

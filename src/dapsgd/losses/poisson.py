@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import positive, validated
+from ._labels import entropy
 
 
 @validated(scale=positive)
@@ -35,6 +36,12 @@ class Poisson(NamedTuple):
     def derivative(self, pred: float, y: float) -> float:
         """Return the derivative in ``pred``."""
         return self.scale * (math.exp(pred) - y)
+
+    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the conjugate of each row's loss; called from Python."""
+        rate = slopes / self.scale + y
+        kept = np.maximum(rate, 0.0)
+        return np.where(rate >= -1e-12, self.scale * (entropy(kept) - kept), np.inf).sum(axis=1)
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow counts only."""

@@ -45,6 +45,11 @@ class SquaredHinge(NamedTuple):
         """The largest second derivative."""
         return 2.0 * self.scale
 
+    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the conjugate of each row's loss; called from Python."""
+        size = -slopes * y
+        return np.where(size >= 0.0, size**2 / (4.0 * self.scale) - size, np.inf).sum(axis=1)
+
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow -1 and +1 only."""
         return check_signs("SquaredHinge", y)

@@ -70,6 +70,11 @@ class BoundGroupLasso(NamedTuple):
         """Shrink each group."""
         shrink_groups(v.ravel(), step * self.lam, self.starts, self.order, self.weights, out.ravel())
 
+    @property
+    def is_norm(self) -> bool:
+        """It is a norm times a strength; ``lam_max`` is the dual norm."""
+        return True
+
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest strength whose answer is zero; infinite if a group has no weight."""
         flat = gradient.ravel()[self.order] if self.order.size else gradient.ravel()

@@ -42,6 +42,11 @@ class L1(NamedTuple):
         """Soft-threshold."""
         soft_threshold(v, step * self.lam, out)
 
+    @property
+    def is_norm(self) -> bool:
+        """It is a norm times a strength; ``lam_max`` is the dual norm."""
+        return True
+
     def lam_max(self, gradient: np.ndarray[Any, Any]) -> float:
         """Return the smallest strength whose answer is zero."""
         return float(np.abs(gradient).max(initial=0.0))

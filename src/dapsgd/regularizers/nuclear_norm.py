@@ -58,6 +58,11 @@ class NuclearNorm(NamedTuple):
         else:
             threshold_singular_values(v, step * self.lam, out)
 
+    @property
+    def is_norm(self) -> bool:
+        """It is a norm times a strength; ``lam_max`` is the dual norm."""
+        return True
+
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest strength whose answer is zero: the spectral norm."""
         return float(np.linalg.norm(gradient, 2)) if gradient.size else 0.0

@@ -64,6 +64,11 @@ class BoundSlope(NamedTuple):
         """Sort, subtract, pool, sort back."""
         sorted_l1_prox(v.ravel(), step, self.lams, out.ravel())
 
+    @property
+    def is_norm(self) -> bool:
+        """It is a norm times a strength; ``lam_max`` is the dual norm."""
+        return True
+
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest factor on all strengths whose answer is zero; infinite for zero strengths."""
         sizes = np.sort(np.abs(gradient.ravel()))[::-1].cumsum(dtype=np.float64)

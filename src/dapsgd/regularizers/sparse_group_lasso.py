@@ -76,6 +76,11 @@ class BoundSparseGroupLasso(NamedTuple):
         threshold = step * self.lam * (1.0 - self.ratio)
         shrink_groups(thresholded.ravel(), threshold, self.starts, self.order, self.weights, out.ravel())
 
+    @property
+    def is_norm(self) -> bool:
+        """It is a norm times a strength; ``lam_max`` is the dual norm."""
+        return True
+
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest strength whose answer is zero, group by group by bisection."""
         flat = np.abs(gradient.ravel()[self.order] if self.order.size else gradient.ravel()).astype(np.float64)

@@ -1,0 +1,72 @@
+"""The duality gap is never smaller than the true distance to the optimum, and vanishes there."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import dapsgd as ds
+from dapsgd.dual import has_gap
+from dapsgd.losses import LOSSES
+from dapsgd.regularizers import REGULARIZERS
+
+from . import cases
+
+NORMS = ["l1", "group_lasso", "sparse_group_lasso", "nuclear", "slope"]
+
+
+def check_gap(problem, seed=0, tight=1e-7):
+    best = ds.solve(problem, "fista", tol=1e-13, max_iter=30_000)
+    size = max(1.0, abs(best.objective))
+    rng = np.random.default_rng(seed)
+    for scale in (0.0, 1e-6, 1e-3, 0.1, 1.0):
+        direction = rng.standard_normal(problem.shape)
+        w = best.x + scale * direction
+        if np.isfinite(problem.penalty(problem.pack(w))):
+            above = problem.objective(w, best.intercept) - best.objective
+            assert problem.duality_gap(w, best.intercept) >= above - 1e-10 * size
+    assert problem.duality_gap(best.x, best.intercept) <= tight * size
+
+
+@pytest.mark.parametrize("regularizer", REGULARIZERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_with_l2_every_pair_has_a_gap(loss, regularizer):
+    check_gap(cases.problem(loss, regularizer, n=60, seed=2, l2=0.1))
+
+
+@pytest.mark.parametrize("regularizer", NORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_without_l2_norms_have_a_gap(loss, regularizer):
+    check_gap(cases.problem(loss, regularizer, n=60, seed=3, l2=0.0), tight=1e-5)
+
+
+@pytest.mark.parametrize("multi", [False, True])
+def test_with_weights_intercept_and_sparse_rows(multi):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 10)) * (rng.random((80, 10)) < 0.5)
+    y = X[:, :3] + 2.0 if multi else X[:, 0] + 2.0
+    options = {"l2": 0.05, "sample_weight": rng.random(80) * (rng.random(80) < 0.9), "fit_intercept": True}
+    check_gap(ds.Problem(csr_matrix(X), y, regularizer=ds.L1(0.02), **options))
+
+
+def test_random_small_problems():
+    rng = np.random.default_rng(1)
+    for seed in range(100):
+        loss = str(rng.choice(list(LOSSES)))
+        regularizer = str(rng.choice(NORMS))
+        problem = cases.problem(loss, regularizer, n=25, seed=seed, l2=float(rng.choice([0.0, 0.01, 1.0])))
+        best = ds.solve(problem, "fista", tol=1e-10, max_iter=5000).objective
+        w = rng.standard_normal(problem.shape) * rng.choice([1e-3, 0.1, 1.0])
+        assert problem.duality_gap(w) >= problem.objective(w) - best - 1e-9 * max(1.0, abs(best))
+
+
+@pytest.mark.parametrize("regularizer", sorted(set(REGULARIZERS) - set(NORMS)))
+def test_where_no_dual_is_known_it_says_so(regularizer):
+    problem = cases.problem("squared", regularizer, l2=0.0)
+    assert not has_gap(problem)
+    with pytest.raises(ValueError, match="no duality gap is known"):
+        problem.duality_gap(np.zeros(problem.shape))
+
+
+def test_a_wrong_shape_is_refused():
+    with pytest.raises(ValueError, match="w must have shape"):
+        cases.problem("squared", "l1").duality_gap(np.zeros(3))
