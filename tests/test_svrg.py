@@ -90,7 +90,7 @@ def test_every_regularizer_reaches_the_optimum(regularizer):
 
 def check_optimum(problem):
     best = ds.solve(problem, "fista", tol=1e-12)
-    run = ds.solve(problem, "dap-svrg", workers=2, max_passes=1500, tol=1e-8, seed=0)
+    run = ds.solve(problem, "dap-svrg", workers=2, max_passes=1500, tol=1e-10, seed=0)
     assert run.converged
     assert run.objective <= best.objective + 1e-9 * max(1.0, abs(best.objective))
 

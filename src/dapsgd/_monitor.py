@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .dual import duality_gap, has_gap
 from .errors import DivergenceError
 from .result import Trace
 
@@ -44,6 +45,13 @@ class Checkup:
     x: Array
 
 
+class Certificate(NamedTuple):
+    """What is known of a point's accuracy."""
+
+    gap: float  # NaN where no dual is known
+    converged: bool
+
+
 class RunMonitor:
     """Collects the trace, shows progress, calls callbacks, and stops a run that has arrived or blown up."""
 
@@ -54,6 +62,7 @@ class RunMonitor:
         x0: Array,
         x_star: Array | None,
         tol: float,
+        strict: bool,
         passes: Callable[[int], float],
         suggested_step: Callable[[], float],
         max_iter: int,
@@ -73,7 +82,9 @@ class RunMonitor:
         at_zero = problem.packed_gradient(zero)
         # Where zero is optimal its residual is 0 and says nothing about the scale; its gradient does.
         self.scale = problem.packed_residual(zero, at_zero) or float(np.linalg.norm(at_zero.ravel())) or 1.0
-        self.target = tol * self.scale
+        self._tol = tol
+        self._has_gap = has_gap(problem)
+        self._strict = strict  # ask for a small residual as well, where the gap alone would do
         self._ceiling = _BLOWN_UP * max(problem.packed_objective(zero), _finite(problem.packed_objective(x0)), 0.0)
         self.stopped_by: str | None = None
 
@@ -115,12 +126,30 @@ class RunMonitor:
         self.progress(iteration)
         if self._bar is not None:
             self._bar.set_postfix_str(f"objective {objective:.6g}, residual {residual:.2g}", refresh=False)
-        if residual <= self.target and self.target > 0.0:
-            self.stopped_by = self.stopped_by or "the residual is below the tolerance"
+        if self._tol > 0.0 and self.certify(x, objective, residual).converged:
+            self.stopped_by = self.stopped_by or self.reason
         for callback in self._callbacks:
             if callback(Checkup(iteration, passes, seconds, objective, residual, distance, x[: problem.p].copy())):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
+
+    @property
+    def residual_tol(self) -> float:
+        """The tolerance for the residual: 0 where the duality gap decides."""
+        return 0.0 if self._has_gap else self._tol
+
+    @property
+    def reason(self) -> str:
+        """Why a run ends that has arrived."""
+        return f"the {'duality gap' if self._has_gap else 'residual'} is below the tolerance"
+
+    def certify(self, x: Array, objective: float, residual: float) -> Certificate:
+        """Tell how far the objective can be above the optimum, and whether that is little enough."""
+        if not self._has_gap:
+            return Certificate(math.nan, self._tol > 0.0 and residual <= self._tol * self.scale)
+        gap = duality_gap(self._problem, x)
+        small = residual <= self._tol * self.scale or not self._strict
+        return Certificate(gap, self._tol > 0.0 and small and (gap <= self._tol * abs(objective) or residual == 0.0))
 
     def diverged(self, iteration: int) -> None:
         """Raise :class:`DivergenceError`."""

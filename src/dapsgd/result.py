@@ -147,8 +147,10 @@ class Result:
         The intercept that belongs to ``x``; 0.0 without one.
     objective, residual : float
         Of ``x``. The residual is the norm of the proximal-gradient mapping: zero at an optimum and nowhere else.
+    gap : float
+        The duality gap of ``x``: the objective is at most this much above the optimum. NaN where no dual is known.
     converged : bool
-        Whether ``residual <= tol * (residual at zero)`` was verified.
+        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known.
     iterations : int
         Master iterations; each is one applied update.
     passes : float
@@ -172,6 +174,7 @@ class Result:
     intercept: Any
     objective: float
     residual: float
+    gap: float
     converged: bool
     iterations: int
     passes: float

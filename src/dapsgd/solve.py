@@ -79,8 +79,9 @@ def solve(
         The run ends after so many master iterations, or so many passes over the rows, whichever comes first. By default 100
         passes, or 10,000 iterations of ``"fista"``.
     tol : float, default 1e-4
-        Stop when the residual is at most ``tol`` times the residual at zero; looked at whenever a point is recorded. With 0
-        the run goes to its end.
+        Stop when the duality gap is at most ``tol`` times the objective, where a gap is known (see
+        :meth:`Problem.duality_gap`), otherwise when the residual is at most ``tol`` times the residual at zero; looked at
+        whenever a point is recorded. ``"fista"``, the reference, asks for both. With 0 the run goes to its end.
     x0 : array, optional
         Where to start; zero by default.
     average : bool, default False
@@ -159,6 +160,7 @@ def solve(
         x0=start,
         x_star=x_star,
         tol=tol,
+        strict=spec.estimator is None,  # x* is asked for
         passes=passes,
         suggested_step=safe_step,
         max_iter=length,
@@ -169,7 +171,7 @@ def solve(
         if spec.estimator is None:
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
-            outcome = _run_fista(problem, start, tol, length, 1 if record_every is None else every, monitor)
+            outcome = _run_fista(problem, start, length, 1 if record_every is None else every, monitor)
         else:
             refresh = Refresher(problem, workers) if epoch else None
             parts, alive = _make_parts(problem, spec, start, refresh)
@@ -296,7 +298,7 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed)
 
 
-def _run_fista(problem: Problem, x0: Array, tol: float, max_iter: int, every: int, monitor: RunMonitor) -> Outcome:
+def _run_fista(problem: Problem, x0: Array, max_iter: int, every: int, monitor: RunMonitor) -> Outcome:
     clock = Clock()
     last = 0.0
 
@@ -311,6 +313,7 @@ def _run_fista(problem: Problem, x0: Array, tol: float, max_iter: int, every: in
     proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
     length = 0 if monitor.start() else max_iter
     with clock:
+        tol = monitor.residual_tol
         found = minimise(problem, x0, tol=tol, scale=monitor.scale, max_iter=length, observe=observe)
     return Outcome(found.x, x0[:0], found.iterations, clock.seconds, np.array([found.iterations]), None)
 
@@ -324,16 +327,17 @@ def _finish(
         monitor.diverged(outcome.iterations)
     monitor.observe(outcome.iterations, outcome.seconds, iterate)
     x = iterate if name == "fista" and outcome.iterations > 0 else _polish(problem, iterate)
-    residual = problem.packed_residual(x)
-    converged = residual <= monitor.target and monitor.target > 0.0
-    why = monitor.stopped_by or ("the residual is below the tolerance" if converged else "it ran to its end")
+    objective, residual = problem.packed_objective(x), problem.packed_residual(x)
+    certificate = monitor.certify(x, objective, residual)
+    why = monitor.stopped_by or (monitor.reason if certificate.converged else "it ran to its end")
     return Result(
         x=x[: problem.p].copy(),
         iterate=iterate[: problem.p].copy(),
         intercept=_intercept(problem, x),
-        objective=problem.packed_objective(x),
+        objective=objective,
         residual=residual,
-        converged=converged,
+        gap=certificate.gap,
+        converged=certificate.converged,
         iterations=outcome.iterations,
         passes=passes,
         seconds=outcome.seconds,
