@@ -426,3 +426,9 @@ def test_rows_one_at_a_time(form, intercept, targets, dtype, tmp_path):
             np.testing.assert_allclose(out, x + outer, rtol=0, atol=20.0 * accuracy)
     assert (x == kept[0]).all()
     assert (scale == kept[1]).all()
+
+
+def test_an_intercept_is_refused_where_there_is_none():
+    problem = ds.Problem(np.eye(3), np.ones(3))
+    with pytest.raises(ValueError, match="intercept must be 0"):
+        problem.objective(np.zeros(3), 1.0)

@@ -165,6 +165,8 @@ class Problem:
         if w.shape != self.shape:
             raise ValueError(f"{name} must have shape {self.shape}; got {w.shape}")
         if not self.fit_intercept:
+            if np.any(np.asarray(intercept) != 0.0):
+                raise ValueError(f"intercept must be 0 for a problem with fit_intercept=False; got {intercept!r}")
             return np.array(w, order="C")
         packed = np.empty(self.packed_shape, self.dtype)
         packed[: self.p] = w
