@@ -48,7 +48,7 @@ def _measure(case: Case, algorithm: str, settings: Settings) -> Numbers:
     length = _length(case, algorithm, MEASURED_SECONDS * (0.3 if settings.quick else 1.0))
     counts = list(range(1, settings.workers + 1))
     speeds: dict[int, list[float]] = {workers: [] for workers in counts}
-    models: dict[int, Any] = {}
+    taken: dict[int, list[Simulated]] = {workers: [] for workers in sorted({1, settings.workers})}
     for seed in range(settings.seeds):
         for workers in counts:
             result = solve(
@@ -62,9 +62,11 @@ def _measure(case: Case, algorithm: str, settings: Settings) -> Numbers:
                 seed=seed,
             )
             speeds[workers].append(result.iterations / result.seconds)
-        if seed == settings.seeds // 2:  # in the middle, so that the machine's moods hit both alike
-            for workers in sorted({1, settings.workers}):
-                models[workers] = Simulated.measured(case.problem, algorithm, workers=workers, step=case.step, max_iter=length)
+        if not settings.quick or seed == settings.seeds // 2:  # in between, so that the machine's moods hit both alike
+            for workers in taken:
+                options: dict[str, Any] = {"workers": workers, "step": case.step, "max_iter": length}
+                taken[workers].append(Simulated.measured(case.problem, algorithm, **options))
+    models = {workers: _middle(simulations) for workers, simulations in taken.items()}
     simulated, utilisation, split = [], [], []
     for workers in scales():
         model = models[1] if workers == 1 else models[settings.workers]
@@ -87,6 +89,13 @@ def _measure(case: Case, algorithm: str, settings: Settings) -> Numbers:
         "costs": {"work": last.work.value, "apply": last.apply.value, "handover": last.handover or 0.0},
         "masters": last.masters or 1,
     }
+
+
+def _middle(simulations: list[Simulated]) -> Simulated:
+    """Return a simulation with the medians of the costs."""
+    work, apply = (median([getattr(one, cost).value for one in simulations]) for cost in ("work", "apply"))
+    handover = median([one.handover or 0.0 for one in simulations])
+    return Simulated(work, apply, handover=handover, masters=simulations[0].masters)
 
 
 def _length(case: Case, algorithm: str, seconds: float) -> int:

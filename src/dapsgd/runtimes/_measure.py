@@ -75,8 +75,8 @@ def repeat_work(parts: Parts, x: Array, draws: Array, eta: float, buffers: Buffe
         work(parts, x, draws[k], eta, buffers, message)
 
 
-def measure_costs(plan: Plan) -> Costs:
-    """Measure a plan's costs, or return what was measured for its like before in this process.
+def measure_costs(plan: Plan, again: bool = False) -> Costs:
+    """Measure a plan's costs, or return what was measured for its like before in this process, unless ``again``.
 
     The whole of an update is timed in runs of one worker each, on as many cores at once as the workers will use. In DAP-SGD
     the master's part is timed alone and the rest is work; in TAP-SGD, whose prox depends on the data, it is the other way
@@ -92,7 +92,7 @@ def measure_costs(plan: Plan) -> Costs:
         together,
     )
     with _lock:
-        if kind not in _known:
+        if again or kind not in _known:
             with single_threaded_blas():
                 _known[kind] = _measure(plan, together)
         return _known[kind]

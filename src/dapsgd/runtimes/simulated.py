@@ -109,8 +109,8 @@ class Simulated:
         masters: int | None = None,
         delays: Any = None,
     ) -> None:
-        self.work = None if work is None else as_model("Simulated: work", work)
-        self.apply = None if apply is None else as_model("Simulated: apply", apply)
+        self.work: Any = None if work is None else as_model("Simulated: work", work)
+        self.apply: Any = None if apply is None else as_model("Simulated: apply", apply)
         self.handover = None if handover is None else non_negative("Simulated: handover", handover)
         self.masters = None if masters is None else positive_integer("Simulated: masters", masters)
         self.delays: Any = None if delays is None else as_model("Simulated: delays", delays)
@@ -178,11 +178,11 @@ class Simulated:
         total = max(float(finished[-1]), np.finfo(np.float64).tiny)
         return Timing(workers, updates / total, clockwork.busy / total, delays)
 
-    def _with_costs(self, plan: Plan) -> Simulated:
+    def _with_costs(self, plan: Plan, again: bool = False) -> Simulated:
         """Return this simulation with costs that are not given filled in."""
         if self.work is not None and self.apply is not None:
             return self
-        costs = measure_costs(plan)
+        costs = measure_costs(plan, again)
         work = costs.work if self.work is None else self.work
         if self.apply is not None:
             return Simulated(work, self.apply, handover=self.handover, masters=self.masters, delays=self.delays)
@@ -201,7 +201,7 @@ class _Probe:
     simulation: Simulated
 
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
-        self.simulation = Simulated()._with_costs(plan)
+        self.simulation = Simulated()._with_costs(plan, again=True)
         return Outcome(plan.x0, plan.x0[:0], 0, 0.0, np.zeros(plan.max_delay + 1, np.int64), None)
 
 
