@@ -23,7 +23,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.demo
 
-demo: $(VENV)/.demo ## install what is needed, run the demo, save demo.png simulate.png reproduced
+demo: $(VENV)/.demo ## install what is needed, run the demo, save demo.png
 	$(BIN)/dapsgd demo --out demo.png
 
 test: lint types pytest ## ruff, mypy, pytest with doctests
@@ -45,5 +45,5 @@ reproduce: $(VENV)/.demo ## re-make the paper's figures and check its claims; RE
 	$(BIN)/dapsgd reproduce --out reproduced $(REPRODUCE_ARGS)
 
 clean: ## remove what make made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

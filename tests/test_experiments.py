@@ -176,13 +176,27 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
     said = []
     claims = reproduce("toy", tmp_path, SETTINGS, say=said.append)
     assert log == [0, 1, 2]
-    assert said == ["1 of 3 tasks were done before"]
+    assert said[-1] == "1 of 3 tasks were done before"
     assert claims[0].holds
     reproduce("toy", tmp_path, SETTINGS)
     assert log == [0, 1, 2]
     reproduce("toy", tmp_path, Settings(quick=False, seeds=2, workers=2))  # other settings: nothing of it counts
     assert log == [0, 1, 2, 0, 1, 2]
+    reproduce("toy", tmp_path, SETTINGS, again=True)
+    assert log == [0, 1, 2, 0, 1, 2, 0, 1, 2]
     assert not list(tmp_path.rglob("*.part*"))
+
+
+def test_the_report_shows_every_finished_part(tmp_path, monkeypatch):
+    first, second = toy_part([]), toy_part([])._replace(name="other", title="Other")
+    monkeypatch.setitem(PARTS, "toy", first)
+    monkeypatch.setitem(PARTS, "other", second)
+    reproduce("toy", tmp_path, SETTINGS)
+    claims = reproduce("other", tmp_path, SETTINGS)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(claims) == 1
+    assert "<h2>Toy</h2>" in page
+    assert "<h2>Other</h2>" in page
 
 
 def test_the_report_stands_alone_and_escapes_what_it_shows(tmp_path, monkeypatch):
@@ -254,7 +268,7 @@ def test_simulate_on_the_command_line(tmp_path):
     assert "DAP-SGD (work 20.00 us, apply 1.00 us): the master is not saturated by 16 workers" in result.output
     assert out.stat().st_size > 0
     varied = invoke("simulate", *costs, "--workers", "8", "--model", "straggler", "--masters", "2", "--out", out)
-    assert "Straggler" in varied.output
+    assert "10 times that for one straggler" in varied.output
     assert "2 masters" in varied.output
 
 
@@ -264,6 +278,9 @@ def test_simulate_on_the_command_line(tmp_path):
         (("--work", "-1", "--prox", "0", "--apply", "0"), "--work must be finite and >= 0; got -1"),
         (("--work", "1", "--prox", "2", "--apply", "0"), "--prox must be at most --work"),
         (("--work", "1"), "must be given together"),
+        (("--work", "0", "--prox", "0", "--apply", "0"), "must not both be 0"),
+        (("--out", "x.foo"), "--out must end in one of"),
+        (("--workers", "8..1"), "workers must be like 1..64"),
         (("--case", "lasso"), "did you mean 'group-lasso'"),
         (("--workers", "many"), "workers must be like 1..64"),
         (("--work", "1", "--prox", "1", "--apply", "1", "--model", "expo"), "did you mean 'exponential'"),

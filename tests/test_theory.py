@@ -364,7 +364,7 @@ BAD = {
     ),
     "infinite subgradients": (
         lambda: theory.constants(ds.Problem(X, Y, regularizer=ds.Box(-1.0, 1.0), l2=0.1), max_delay=2),
-        "C_h",
+        "bounded subgradient",
     ),
     "not smooth": (lambda: theory.constants(ds.Problem(X, np.ones(20), ds.Poisson(), ds.L1(0.1), l2=0.1), max_delay=2), "L "),
     "mu above L": (lambda: theory.Constants(L=1.0, mu=2.0, C_f=1.0, C_h=1.0, max_delay=1), "mu"),

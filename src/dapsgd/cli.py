@@ -49,8 +49,8 @@ def demo(
     from . import demo as demonstration
     from .plots import save
 
-    if not out.parent.is_dir():
-        raise typer.BadParameter(f"the folder {out.parent} does not exist", param_hint="--out")
+    with _explained():
+        _check_picture(out)
     try:
         rows = demonstration.run(workers=workers, seed=seed, say=lambda line: typer.echo(line, err=True))
         typer.echo(demonstration.table(rows))
@@ -72,6 +72,7 @@ def simulate(
     apply: Annotated[float | None, typer.Option(help="Seconds the master needs to add; measured by default.")] = None,
     model: Annotated[str, typer.Option(help="How work varies: fixed, exponential, heavy-tailed or straggler.")] = "fixed",
     masters: Annotated[int | None, typer.Option(min=1, help="Split DAP-SGD's parameter among so many masters.")] = None,
+    max_delay: Annotated[int | None, typer.Option(min=0, help="Bound on the delay; the number of workers by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the costs that vary.")] = 0,
     out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("simulate.png"),
 ) -> None:
@@ -88,10 +89,12 @@ def simulate(
     with _explained():
         known_name("--case", case, CASES)
         counts = parse_workers(workers)
-        _check_folder(out)
+        _check_picture(out)
         simulations, title = _simulations(case, counts, work, prox, apply, model, masters)
-        scalings = [run(algorithm, simulation, counts, seed=seed) for algorithm, simulation in simulations.items()]
+        options: dict[str, Any] = {"max_delay": max_delay, "seed": seed}
+        scalings = [run(algorithm, simulation, counts, **options) for algorithm, simulation in simulations.items()]
         typer.echo(table(scalings))
+        typer.echo(f"no delay is longer than {'the number of workers' if max_delay is None else max_delay}; fast workers wait")
         save(picture(scalings, title), out)
         typer.echo(f"picture: {out}")
 
@@ -129,6 +132,8 @@ def _simulations(
         work, prox, apply = non_negative("--work", work), non_negative("--prox", prox), non_negative("--apply", apply)
         if prox > work:
             raise ValueError(f"--prox must be at most --work, of which it is a part; got {prox:g} and {work:g}")
+        if work + apply == 0.0:
+            raise ValueError("--work and --apply must not both be 0")
         dap, tap = Simulated(work, apply), Simulated(work - prox, prox + apply)
         title = "costs as given"
     split = dap.masters if masters is None else masters
@@ -145,6 +150,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="The folder for numbers, pictures and the report.")] = Path("reproduced"),
     seeds: Annotated[int, typer.Option(min=2, help="Runs of each, with other data.")] = 3,
     data: Annotated[Path | None, typer.Option(help="A .npz file with X and y, for the part on real data.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run also what an earlier run has finished.")] = False,
 ) -> None:
     """Re-make the paper's figures, check its claims and theorems, and write a report.
 
@@ -156,7 +162,7 @@ def reproduce(
 
     with _explained():
         settings = Settings(quick=quick, seeds=seeds, data="" if data is None else str(data))
-        claims = run(what, out, settings, progress=True, say=lambda line: typer.echo(line, err=True))
+        claims = run(what, out, settings, again=again, progress=True, say=lambda line: typer.echo(line, err=True))
     typer.echo(claims_text(claims))
     typer.echo(f"report: {out / 'report.html'}")
     if any(claim.holds is False for claim in claims):
@@ -173,9 +179,18 @@ def _explained() -> Iterator[None]:
         raise typer.Exit(2) from None
 
 
-def _check_folder(path: Path) -> None:
+def _check_picture(path: Path) -> None:
+    """Say before any work if a picture cannot be saved there."""
+    from .plots import pyplot
+
     if not path.parent.is_dir():
         raise ValueError(f"the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise ValueError(f"--out must be a file; {path} is a folder")
+    known = sorted(pyplot().figure().canvas.get_supported_filetypes())
+    pyplot().close()
+    if path.suffix and path.suffix[1:].lower() not in known:
+        raise ValueError(f"--out must end in one of {', '.join(known)}; got {path.name!r}")
 
 
 def main() -> None:

@@ -131,6 +131,16 @@ class Problem:
         ------
         ValueError
             If no dual is known for the problem.
+
+        Examples
+        --------
+        >>> import dapsgd as ds
+        >>> import numpy as np
+        >>> problem = ds.Problem(np.eye(3), [3.0, 0.1, -2.0], regularizer=ds.L1(0.5))
+        >>> problem.duality_gap(np.zeros(3)) > problem.objective(np.zeros(3)) - problem.objective([2.25, 0.0, -1.25])
+        True
+        >>> round(problem.duality_gap([2.25, 0.0, -1.25]), 9)
+        0.0
         """
         from .dual import duality_gap, has_gap
 

@@ -217,11 +217,15 @@ def _make_parts(problem: Problem, spec: Algorithm, x: Array, refresh: Refresher 
 
 def _pick_runtime(runtime: Any, spec: Algorithm) -> Any:
     if isinstance(runtime, str):
+        if runtime in ("simulated", "replay"):
+            raise ValueError(f"runtime must be an object here: dapsgd.{runtime.capitalize()}(...); got {runtime!r}")
         runtime = RUNTIMES[known_name("runtime", runtime, RUNTIMES)]()
     elif not hasattr(runtime, "run") or isinstance(runtime, type):
         raise TypeError(
             f"runtime must be {' or '.join(map(repr, RUNTIMES))}, or an object such as dapsgd.Replay(schedule); got {runtime!r}"
         )
+    if spec.estimator is None and not isinstance(runtime, (Serial, Threads)):
+        raise ValueError(f"this algorithm runs in the calling thread: runtime must be 'serial' or 'threads'; got {runtime!r}")
     return Serial() if spec.serial and isinstance(runtime, Threads) else runtime
 
 

@@ -244,11 +244,14 @@ def constants(
     bound = getattr(problem._bound, "subgradient_bound", None)
     if bound is None:
         raise ValueError(f"{type(problem.regularizer).__name__} must say its subgradient_bound(shape) for C_h to be known")
+    subgradient = float(bound(problem.shape))
+    if not math.isfinite(subgradient):
+        raise ValueError(f"{type(problem.regularizer).__name__} has no bounded subgradient, which the theorems ask for")
     return Constants(
         L=problem.lipschitz(),
         mu=strong_convexity(problem),
         C_f=variance_bound(problem, best, non_negative("radius", radius)) / positive_integer("batch_size", batch_size),
-        C_h=float(bound(problem.shape)) ** 2,
+        C_h=subgradient**2,
         max_delay=max_delay,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import known_name, positive_integer
-from ..errors import DapsgdError
 from ..plots import pyplot, save
 from ..runtimes._plan import available_cores
 from ._tasks import Claim, Numbers, Part, Settings, Store, Task, write_text
-from .delays import DELAYS, REAL
+from .delays import DELAYS, REAL, load_data
 from .figure1 import FIGURE1
 from .figure2 import FIGURE2
 from .rates import RATES
@@ -32,12 +32,14 @@ def reproduce(
     folder: Any = "reproduced",
     settings: Settings = Settings(),  # noqa: B008  # it is frozen
     *,
+    again: bool = False,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Claim]:
     """Run one part or all, and return the claims that were checked.
 
-    Tasks that an earlier run with the same settings has finished are not run again.
+    Tasks that an earlier run with the same settings has finished are not run again. The report shows every part that is
+    finished in the folder; the claims that are returned are those of the parts asked for.
 
     Parameters
     ----------
@@ -46,6 +48,8 @@ def reproduce(
     folder : path
         Where to keep numbers, pictures and the report.
     settings : Settings
+    again : bool
+        Run also what is finished.
     progress : bool
         Show a progress bar with the time that is left.
     say : callable
@@ -54,26 +58,36 @@ def reproduce(
     known_name("what", what, [*PARTS, "all"])
     positive_integer("seeds", settings.seeds)
     settings = replace(settings, workers=settings.workers or available_cores())
-    if settings.data and not Path(settings.data).is_file():
-        raise DapsgdError(f"there is no file {settings.data}")
+    if settings.data:
+        load_data(settings.data)  # say at once what is wrong with it
     pyplot().switch_backend("agg")  # say at once if matplotlib is missing; no window is needed
     parts = list(PARTS.values()) if what == "all" else [PARTS[what]]
     store = Store(Path(folder), settings)
     began = time.perf_counter()
     tasks = [task for part in parts for task in part.tasks(settings)]
-    _run(tasks, store, progress, say)
-    sections = [_section(part, store, settings) for part in parts]
-    claims = [claim for section in sections for claim in section.claims]
+    _warn_if_busy(say)
+    _run(tasks, store, again, progress, say)
+    sections = {
+        part.name: _section(part, store, settings)
+        for part in PARTS.values()
+        if all(store.get(task.key) is not None for task in part.tasks(settings))
+    }
     seconds = time.perf_counter() - began
-    _write_claims(store.folder, claims)
+    _write_claims(store.folder, [claim for section in sections.values() for claim in section.claims])
     about = {**store.about["machine"], "seeds": settings.seeds, "workers": settings.workers, "data": settings.data or "bundled"}
-    write_report(store.folder / "report.html", sections, settings, about, seconds)
-    return claims
+    write_report(store.folder / "report.html", list(sections.values()), settings, about, seconds)
+    return [claim for part in parts for claim in sections[part.name].claims]
 
 
-def _run(tasks: Sequence[Task], store: Store, progress: bool, say: Callable[[str], None]) -> None:
+def _warn_if_busy(say: Callable[[str], None]) -> None:
+    """Say so if other programs use the cores that are to be measured."""
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.5 * available_cores():
+        say(f"other programs are running (load {os.getloadavg()[0]:.1f}): times may mislead; --again measures anew")
+
+
+def _run(tasks: Sequence[Task], store: Store, again: bool, progress: bool, say: Callable[[str], None]) -> None:
     """Run the tasks that are not done yet."""
-    open_tasks = [task for task in tasks if store.get(task.key) is None]
+    open_tasks = [task for task in tasks if again or store.get(task.key) is None]
     if len(open_tasks) < len(tasks):
         say(f"{len(tasks) - len(open_tasks)} of {len(tasks)} tasks were done before")
     bar: Any = None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..plots import COLOURS, pyplot
-from ..runtimes import Simulated, Timing
+from ..runtimes import Simulated, Straggler, Timing
 from .cases import Case
 
 __all__ = ["Scaling", "measure", "parse_workers", "picture", "simulate", "table"]
@@ -35,6 +35,8 @@ def parse_workers(text: str) -> list[int]:
     try:
         if ".." in text:
             first, last = (int(part) for part in text.split("..", 1))
+            if first > last:
+                raise ValueError
             doubled = [2**k for k in range(64) if first < 2**k < last]
             numbers = sorted({first, *doubled, last})
         else:
@@ -51,16 +53,28 @@ def measure(case: Case, algorithm: str, workers: int) -> Simulated:
     return Simulated.measured(case.problem, algorithm, workers=workers, step=case.step, max_iter=min(case.iterations, 20_000))
 
 
-def simulate(algorithm: str, simulation: Simulated, workers: Sequence[int], *, updates: int = 20_000, seed: int = 0) -> Scaling:
+def simulate(
+    algorithm: str,
+    simulation: Simulated,
+    workers: Sequence[int],
+    *,
+    max_delay: int | None = None,
+    updates: int = 20_000,
+    seed: int = 0,
+) -> Scaling:
     """Simulate one worker, which is the measure of speedups, and so many."""
-    timings = [simulation.timing(count, updates=updates, seed=seed) for count in sorted({1, *workers})]
+    straggler = isinstance(simulation.work, Straggler)
+    alone = Simulated(simulation.work.base, simulation.apply) if straggler else simulation  # the measure is no straggler
+    options = {"updates": updates, "seed": seed}
+    timings = [alone.timing(1, **options)]
+    timings += [simulation.timing(count, max_delay=max_delay, **options) for count in sorted({*workers} - {1})]
     busy = [timing.workers for timing in timings if timing.utilisation >= SATURATED]
     if not busy:
         return Scaling(algorithm, simulation, timings, None)
     low, high = max((timing.workers for timing in timings if timing.workers < busy[0]), default=0), busy[0]
     while high - low > 1:
         middle = (low + high) // 2
-        saturated = simulation.timing(middle, updates=updates, seed=seed).utilisation >= SATURATED
+        saturated = simulation.timing(middle, max_delay=max_delay, **options).utilisation >= SATURATED
         low, high = (low, middle) if saturated else (middle, high)
     return Scaling(algorithm, simulation, timings, high)
 
@@ -85,14 +99,20 @@ def table(scalings: Sequence[Scaling]) -> str:
         if (model.masters or 1) > 1:
             costs += f", {model.masters} masters"
         where = scaling.saturation
-        verdict = f"the master saturates at {where} workers" if where else f"the master is not saturated by {most} workers"
+        verdict = f"the master is not saturated by {most} worker{'s' * (most != 1)}"
+        if where:
+            verdict = f"the master saturates at {where} worker{'s' * (where != 1)} (it works for {SATURATED:.0%} of the time)"
         lines.append(f"{scaling.algorithm.upper()} ({costs}): {verdict}")
     return "\n".join(lines)
 
 
 def cost(model: Any) -> str:
     """Show a cost model."""
-    return f"{1e6 * model.value:.2f} us" if hasattr(model, "value") else repr(model)
+    if hasattr(model, "value"):
+        return f"{1e6 * model.value:.2f} us"
+    if isinstance(model, Straggler):
+        return f"{cost(model.base)}, {model.factor:g} times that for one straggler"
+    return f"{1e6 * model.mean:.2f} us on average, {type(model).__name__}" if hasattr(model, "mean") else repr(model)
 
 
 def delays_of(timing: Timing) -> tuple[float, int]:
@@ -124,7 +144,8 @@ def picture(scalings: Sequence[Scaling], title: str) -> Any:
         seen = np.flatnonzero(last.delays)
         delays = np.arange(seen[0], seen[-1] + 1)
         style.update(marker=None, label=f"{scaling.algorithm.upper()}, {last.workers} workers")
-        late.bar(delays, last.delays[delays] / last.delays.sum(), color=style["color"], alpha=0.6, label=style["label"])
+        style["marker"] = marker
+        late.plot(delays, last.delays[delays] / last.delays.sum(), **style)
     top = max(timing.workers for scaling in scalings for timing in scaling.timings)
     gain.plot([1, top], [1, top], color="#999999", linewidth=0.8, label="ideal")
     ticks = [2**k for k in range(20) if 2**k <= top]

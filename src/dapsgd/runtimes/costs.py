@@ -21,7 +21,11 @@ Array = np.ndarray[Any, Any]
 
 @validated(value=non_negative)
 class Fixed(NamedTuple):
-    """Always the same.
+    """Always the same number, of seconds or of updates.
+
+    Parameters
+    ----------
+    value : float
 
     Examples
     --------
@@ -43,7 +47,13 @@ class Fixed(NamedTuple):
 
 @validated(mean=non_negative)
 class Exponential(NamedTuple):
-    """Exponentially distributed: most are short, few are some times the mean."""
+    """Exponentially distributed: most are short, few are some times the mean.
+
+    Parameters
+    ----------
+    mean : float
+        In seconds, or in updates for a delay.
+    """
 
     mean: float
 
@@ -133,12 +143,17 @@ def _log(name: str, value: Any) -> Array:
 class Recorded(NamedTuple):
     """What was recorded of a real run, one number after the other, and from the start again.
 
+    Parameters
+    ----------
+    log : array
+        Seconds, or updates for a delay.
+
     Examples
     --------
     >>> import dapsgd as ds
     >>> import numpy as np
-    >>> ds.Recorded([1, 4, 2]).sample(np.random.default_rng(0), 2, 3)
-    array([2., 1., 4.])
+    >>> ds.Recorded([1, 4, 2]).sample(np.random.default_rng(0), start=0, count=5)
+    array([1., 4., 2., 1., 4.])
     """
 
     log: Any
