@@ -70,3 +70,21 @@ def test_where_no_dual_is_known_it_says_so(regularizer):
 def test_a_wrong_shape_is_refused():
     with pytest.raises(ValueError, match="w must have shape"):
         cases.problem("squared", "l1").duality_gap(np.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_run_stops_by_itself_with_an_intercept_and_in_single_precision(loss, dtype):
+    problem = cases.problem(loss, "l1", n=60, seed=4, l2=0.01, dtype=dtype, fit_intercept=True)
+    run = ds.solve(problem, "fista", tol=1e-5, max_iter=5000)
+    assert run.converged
+    assert run.iterations < 5000
+
+
+@pytest.mark.parametrize("regularizer", [ds.L1(0.0), ds.GroupLasso(0.1, [[0, 1], list(range(2, 12))], weights=[0.0, 1.0])])
+def test_a_part_without_penalty_leaves_it_to_the_residual(regularizer):
+    made = cases.problem("squared", "l1", n=60, seed=4)
+    problem = ds.Problem(made._rows.X, made._targets[:, 0], regularizer=regularizer)
+    run = ds.solve(problem, "dap-svrg", workers=2, tol=1e-6, max_passes=3000, seed=0)
+    assert run.converged
+    assert run.gap == np.inf

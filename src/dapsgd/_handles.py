@@ -98,6 +98,7 @@ def _checked_type(term: tuple[Any, ...]) -> Any:
     return typeof(term)
 
 
+@functools.cache  # an interrupt inside numba's refresh is not forgiven: refresh as rarely as possible
 def _size_of(kind: Any) -> int:
     from numba.core.registry import cpu_target
 

@@ -145,11 +145,14 @@ class RunMonitor:
 
     def certify(self, x: Array, objective: float, residual: float) -> Certificate:
         """Tell how far the objective can be above the optimum, and whether that is little enough."""
+        small = self._tol > 0.0 and residual <= self._tol * self.scale
         if not self._has_gap:
-            return Certificate(math.nan, self._tol > 0.0 and residual <= self._tol * self.scale)
+            return Certificate(math.nan, small)
         gap = duality_gap(self._problem, x)
-        small = residual <= self._tol * self.scale or not self._strict
-        return Certificate(gap, self._tol > 0.0 and small and (gap <= self._tol * abs(objective) or residual == 0.0))
+        if not math.isfinite(gap):  # this point gives no bound
+            return Certificate(gap, small)
+        enough = self._tol > 0.0 and (gap <= self._tol * abs(objective) or residual == 0.0)
+        return Certificate(gap, enough and (small or not self._strict))
 
     def diverged(self, iteration: int) -> None:
         """Raise :class:`DivergenceError`."""

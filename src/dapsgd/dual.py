@@ -40,20 +40,37 @@ def duality_gap(problem: Problem, x: Array) -> float:
     from .problem import loss_slopes
 
     predictions = problem.predict(x)
-    slopes = np.empty_like(predictions)
-    run(loss_slopes, problem.loss, predictions, problem._targets, problem._weights, slopes)
-    weights = problem._weights.astype(np.float64)[:, None] / problem.n
-    theta = slopes.astype(np.float64)
-    if problem.fit_intercept:  # an unpenalised constant: only thetas that add up to zero give a finite bound
-        theta -= weights * (theta.sum(axis=0) / weights.sum())
+    targets, weights = problem._targets.astype(np.float64), problem._weights.astype(np.float64)
+    theta = np.empty(predictions.shape)
+    run(loss_slopes, problem.loss, predictions.astype(np.float64), targets, weights, theta)
+    weights = weights[:, None] / problem.n
+    if problem.fit_intercept:
+        _balance(theta, weights, has_trait(type(problem.loss), "joint"))
     image = -_rows.transpose_times(problem._rows, theta.reshape(problem.n, *problem.shape[1:]))[: problem.p].astype(np.float64)
     scale = 1.0 if problem.l2 > 0.0 else _scale_into_ball(problem, image)
+    if scale == 0.0:  # something is not penalised at all
+        return math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         raw = np.where(weights > 0.0, scale * theta / weights, 0.0)
-    of_losses = float(weights[:, 0] @ problem.loss.conjugate(raw, problem._targets.astype(np.float64)))
+    of_losses = float(weights[:, 0] @ problem.loss.conjugate(raw, targets))
     of_penalty = _conjugate_by_prox(problem, image) if problem.l2 > 0.0 else 0.0
     gap = problem.smooth_value(x, predictions) + problem.penalty(x) + of_losses + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
+
+
+def _balance(theta: Array, weights: Array, joint: bool) -> None:
+    """Make theta add up to zero over the rows: with an unpenalised constant no other gives a finite bound.
+
+    Shrinking the rows on the heavier side keeps every slope among those that its loss can have. A joint loss ties a row's
+    slopes together, so there all rows are shifted.
+    """
+    if joint:
+        theta -= weights * (theta.sum(axis=0) / weights.sum())
+        return
+    up, down = np.maximum(theta, 0.0).sum(axis=0), np.maximum(-theta, 0.0).sum(axis=0)
+    least = np.minimum(up, down)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        theta *= np.where(theta > 0.0, np.where(up > 0.0, least / up, 1.0), np.where(down > 0.0, least / down, 1.0))
 
 
 def _scale_into_ball(problem: Problem, image: Array) -> float:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -12,6 +9,7 @@ import numpy as np
 from . import rows as _rows
 from ._jit import compiled
 from .problem import Problem, loss_slopes
+from .runtimes._team import Team
 
 __all__ = ["Refresher", "epoch_length"]
 
@@ -47,10 +45,22 @@ class Refresher:
 
     def __call__(self, x: Array) -> None:
         """Take a snapshot at a packed parameter."""
+        parts: list[Any] = [None] * len(self._blocks)
+        todo = iter(range(len(self._blocks)))  # next() on it is one step of the interpreter: no two threads get the same
+
+        def help_out() -> None:
+            for k in todo:
+                parts[k] = self._gradient(self._blocks[k], x)
+
+        helpers = min(self._workers, len(self._blocks)) - 1
+        with Team(helpers) as team:
+            for who in range(helpers):
+                team.assign(who, help_out)
+            help_out()
+            team.finish()
         total = np.zeros(self.mean.shape, np.float64)
-        with self._pool() as each:
-            for part in each(lambda block: self._gradient(block, x), self._blocks):
-                total += part
+        for part in parts:
+            total += part
         np.divide(total, self._problem.n, out=total)
         self.mean[...] = total
 
@@ -63,14 +73,3 @@ class Refresher:
         self._slopes(problem.loss, predictions, problem._targets[block], problem._weights[block], slopes)
         slopes *= problem.dtype.type(len(slopes))  # loss_slopes divides by the number of rows it sees
         return _rows.transpose_times(rows, slopes.reshape(len(slopes), *problem.shape[1:]))
-
-    @contextmanager
-    def _pool(self) -> Iterator[Callable[..., Any]]:
-        """Give a map over blocks, parallel if that is worth while."""
-        threads = min(self._workers, len(self._blocks))
-        if threads < 2:
-            yield map
-            return
-        pool: Executor
-        with ThreadPoolExecutor(threads, "dapsgd-snapshot") as pool:
-            yield pool.map

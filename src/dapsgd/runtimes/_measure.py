@@ -6,11 +6,12 @@ measured run says something.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..updates import Buffers, Coupled, Decoupled, Pace, Parts, make_buffers, wo
 from ._blas import single_threaded_blas
 from ._crew import make_crew
 from ._plan import Plan, available_cores
+from ._team import Team
 
 __all__ = ["Costs", "measure_costs"]
 
@@ -127,7 +129,7 @@ def _seconds_per_update(plan: Plan, runs: int, seconds: float) -> float:
     workers = plan.workers
     with ExitStack() as stack:
         crews = [stack.enter_context(make_crew(plan, workers)) for _ in range(runs)]
-        pool = stack.enter_context(ThreadPoolExecutor(runs * workers, "dapsgd-measure"))
+        team = stack.enter_context(Team(runs * workers))
         spent, length, done = 0.0, 0, 0
         while spent < seconds and length < plan.max_iter:
             rate = length / spent if spent else 0.0
@@ -135,8 +137,9 @@ def _seconds_per_update(plan: Plan, runs: int, seconds: float) -> float:
             for crew in crews:
                 crew.prepare(length)
             began = time.perf_counter()
-            for task in [pool.submit(crew.advance, worker) for crew in crews for worker in range(workers)]:
-                task.result()
+            for place, (crew, worker) in enumerate(itertools.product(crews, range(workers))):
+                team.assign(place, partial(crew.advance, worker))
+            team.finish()
             spent += time.perf_counter() - began
             done = min(crew.iteration for crew in crews)
             if done < length:  # it has diverged; the run itself will say so

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 
 from .._checks import positive_integer
 from ._blas import single_threaded_blas
 from ._crew import Crew, make_crew
 from ._plan import Monitor, Outcome, Plan, available_cores
+from ._team import Team
 
 __all__ = ["Threads"]
 
@@ -41,35 +42,32 @@ class Threads:
         """Run the plan to its end, or until the monitor says stop."""
         # BLAS is limited also while points are evaluated: its threads spin for a while afterwards, on the workers' cores.
         active = available_cores() if self.active is None else self.active
-        with (
-            single_threaded_blas(),
-            ThreadPoolExecutor(plan.workers, "dapsgd-worker") as pool,
-            make_crew(plan, active) as crew,
-        ):
-            stop = monitor.start()
+        with single_threaded_blas(), Team(plan.workers) as team, make_crew(plan, active) as crew:
+            stop, slices = monitor.start(), 0
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.next_stop(crew.iteration))
                 with crew.clock:
                     crew.refresh()
-                    self._slice(crew, pool, monitor)
+                    self._slice(crew, team, monitor, first=slices)
                 stop = crew.report(monitor)
+                slices += 1
             return crew.outcome()
 
-    def _slice(self, crew: Crew, pool: ThreadPoolExecutor, monitor: Monitor) -> None:
-        """Let all workers run until the end, or until something waits to be evaluated."""
-        workers: list[Future[None]] = []
+    def _slice(self, crew: Crew, team: Team, monitor: Monitor, first: int) -> None:
+        """Let all workers run until the end, or until something waits to be evaluated; another one starts each time."""
+        workers = crew.plan.workers
         try:
-            for worker in range(crew.plan.workers):
-                workers.append(pool.submit(crew.advance, worker))
-            while wait(workers, timeout=_POLL_SECONDS).not_done:
+            for place in range(workers):
+                worker = (first + place) % workers
+                team.assign(worker, partial(crew.advance, worker))
+            while team.is_busy:
+                team.wait(_POLL_SECONDS)
                 monitor.progress(crew.iteration)
                 if crew.records_wait:
                     break
         finally:
             crew.pause()
-            wait(workers)
-        for done in workers:
-            done.result()  # an exception in a worker is raised here
+        team.finish()
 
     def __repr__(self) -> str:
         return "Threads()" if self.active is None else f"Threads(active={self.active})"
