@@ -63,10 +63,11 @@ def fused_lasso(seed: int = 0, n: int = 1000, m: int = 5000) -> Case:
     rng = np.random.default_rng(seed)
     X, signal = rng.standard_normal((n, m)), np.zeros(m)
     for start in range(m // 20, m, m // 5):
-        signal[start : start + m // 50] = 8.0
+        X[:, start : start + 4] *= 40.0
+        signal[start : start + 4] = 5.0
     problem = Problem(X, X @ signal + rng.standard_normal(n), regularizer=FusedLasso(200.0), l2=200.0)
     drawn = (
-        "normal rows of unit scale; a signal with five steps of height 8, so that a strength of 200 fuses the noise but not it"
+        "normal rows; five steps of 4 columns of standard deviation 40 carry coefficients of 5, others none"
     )
     return Case(f"fused lasso, m = {m:,}", problem, InverseTime(2e5, 200.0), 10_000, drawn)
 
