@@ -66,9 +66,7 @@ def fused_lasso(seed: int = 0, n: int = 1000, m: int = 5000) -> Case:
         X[:, start : start + 4] *= 40.0
         signal[start : start + 4] = 5.0
     problem = Problem(X, X @ signal + rng.standard_normal(n), regularizer=FusedLasso(200.0), l2=200.0)
-    drawn = (
-        "normal rows; five steps of 4 columns of standard deviation 40 carry coefficients of 5, others none"
-    )
+    drawn = "normal rows; five steps of 4 columns of standard deviation 40 carry coefficients of 5, others none"
     return Case(f"fused lasso, m = {m:,}", problem, InverseTime(2e5, 200.0), 10_000, drawn)
 
 
