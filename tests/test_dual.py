@@ -88,3 +88,4 @@ def test_a_part_without_penalty_leaves_it_to_the_residual(regularizer):
     run = ds.solve(problem, "dap-svrg", workers=2, tol=1e-6, max_passes=3000, seed=0)
     assert run.converged
     assert run.gap == np.inf
+    assert "the residual is below the tolerance" in run.message

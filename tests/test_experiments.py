@@ -18,7 +18,7 @@ from dapsgd.experiments.delays import breaking_point
 from dapsgd.experiments.figure1 import FIGURE1, gains, seconds_to, spread
 from dapsgd.experiments.figure2 import FIGURE2, measured_speedup, simulated_speedup
 from dapsgd.experiments.report import claims_text
-from dapsgd.experiments.scaling import delays_of, parse_workers, simulate
+from dapsgd.experiments.simulate import delays_of, parse_workers, simulate
 
 SETTINGS = Settings(quick=True, seeds=2, workers=2)
 

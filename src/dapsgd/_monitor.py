@@ -50,6 +50,7 @@ class Certificate(NamedTuple):
 
     gap: float  # NaN where no dual is known
     converged: bool
+    reason: str  # why a run that has arrived ends
 
 
 class RunMonitor:
@@ -126,8 +127,10 @@ class RunMonitor:
         self.progress(iteration)
         if self._bar is not None:
             self._bar.set_postfix_str(f"objective {objective:.6g}, residual {residual:.2g}", refresh=False)
-        if self._tol > 0.0 and self.certify(x, objective, residual).converged:
-            self.stopped_by = self.stopped_by or self.reason
+        if self._tol > 0.0:
+            certificate = self.certify(x, objective, residual)
+            if certificate.converged:
+                self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
             if callback(Checkup(iteration, passes, seconds, objective, residual, distance, x[: problem.p].copy())):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
@@ -138,21 +141,14 @@ class RunMonitor:
         """The tolerance for the residual: 0 where the duality gap decides."""
         return 0.0 if self._has_gap else self._tol
 
-    @property
-    def reason(self) -> str:
-        """Why a run ends that has arrived."""
-        return f"the {'duality gap' if self._has_gap else 'residual'} is below the tolerance"
-
     def certify(self, x: Array, objective: float, residual: float) -> Certificate:
         """Tell how far the objective can be above the optimum, and whether that is little enough."""
         small = self._tol > 0.0 and residual <= self._tol * self.scale
-        if not self._has_gap:
-            return Certificate(math.nan, small)
-        gap = duality_gap(self._problem, x)
-        if not math.isfinite(gap):  # this point gives no bound
-            return Certificate(gap, small)
+        gap = duality_gap(self._problem, x) if self._has_gap else math.nan
+        if not math.isfinite(gap):  # no dual is known, or this point gives no bound
+            return Certificate(gap, small, "the residual is below the tolerance")
         enough = self._tol > 0.0 and (gap <= self._tol * abs(objective) or residual == 0.0)
-        return Certificate(gap, enough and (small or not self._strict))
+        return Certificate(gap, enough and (small or not self._strict), "the duality gap is below the tolerance")
 
     def diverged(self, iteration: int) -> None:
         """Raise :class:`DivergenceError`."""

@@ -82,8 +82,8 @@ def simulate(
     """
     from ._checks import known_name
     from .experiments.cases import CASES
-    from .experiments.scaling import parse_workers, picture, table
-    from .experiments.scaling import simulate as run
+    from .experiments.simulate import parse_workers, picture, table
+    from .experiments.simulate import simulate as run
     from .plots import save
 
     with _explained():
@@ -111,7 +111,7 @@ def _simulations(
     """Return a simulation of each algorithm, with costs measured or given, and what it is of."""
     from ._checks import known_name, non_negative
     from .experiments.cases import CASES
-    from .experiments.scaling import measure
+    from .experiments.simulate import measure
     from .runtimes import Exponential, HeavyTailed, Simulated, Straggler
 
     models: dict[str, Any] = {

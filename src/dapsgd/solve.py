@@ -333,7 +333,7 @@ def _finish(
     x = iterate if name == "fista" and outcome.iterations > 0 else _polish(problem, iterate)
     objective, residual = problem.packed_objective(x), problem.packed_residual(x)
     certificate = monitor.certify(x, objective, residual)
-    why = monitor.stopped_by or (monitor.reason if certificate.converged else "it ran to its end")
+    why = monitor.stopped_by or (certificate.reason if certificate.converged else "it ran to its end")
     return Result(
         x=x[: problem.p].copy(),
         iterate=iterate[: problem.p].copy(),

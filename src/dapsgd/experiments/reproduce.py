@@ -16,10 +16,11 @@ from .._checks import known_name, positive_integer
 from ..plots import pyplot, save
 from ..runtimes._plan import available_cores
 from ._tasks import Claim, Numbers, Part, Settings, Store, Task, write_text
-from .delays import DELAYS, REAL, load_data
+from .delays import DELAYS
 from .figure1 import FIGURE1
 from .figure2 import FIGURE2
 from .rates import RATES
+from .real import REAL, load_data
 from .report import Section, write_report
 
 __all__ = ["PARTS", "reproduce"]

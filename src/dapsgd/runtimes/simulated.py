@@ -202,7 +202,7 @@ class _Probe:
 
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         self.simulation = Simulated()._with_costs(plan, again=True)
-        return Outcome(plan.x0, plan.x0[:0], 0, 0.0, np.zeros(plan.max_delay + 1, np.int64), None)
+        return Outcome(plan.x0, plan.x0, 0, 0.0, np.zeros(plan.max_delay + 1, np.int64), None)
 
 
 class _Clockwork:
