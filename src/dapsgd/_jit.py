@@ -42,6 +42,9 @@ _externs: list[tuple[Callable[..., Any], str, str, tuple[str, ...]]] = []
 _hooks: list[Callable[[], None]] = []
 _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], int]] = []
 
+# Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
+_NEVER_COMPILED = {"experiments", "estimators", "cli.py", "demo.py", "io.py", "models.py", "path.py", "plots.py", "theory.py"}
+
 # Methods that compiled code may call on a term, with the number of arguments after self.
 _METHODS = {
     "value": 2,  # of a loss; a regulariser's value is only called from Python
@@ -352,8 +355,10 @@ def cache_folder() -> Path | None:
     import numba
 
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] not in _NEVER_COMPILED:
+            digest.update(path.read_bytes())
     for part in (sys.version, numba.__version__, llvmlite.__version__):
         digest.update(part.encode())
     base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(_user_cache(), "dapsgd")
