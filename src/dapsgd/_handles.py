@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._jit import address_of, run, when_numba_loads
+from ._jit import address_of, by_class, run, when_numba_loads
 from .errors import CompilationError
 
-__all__ = ["EstimatorHandle", "Handle", "RegularizerHandle", "make_handle"]
+__all__ = ["EstimatorHandle", "Handle", "RegularizerHandle", "UnitHandle", "make_handle"]
 
 Array = np.ndarray[Any, Any]
 
@@ -55,10 +55,41 @@ class EstimatorHandle(NamedTuple):
         return call(self.code, self.data, (x, batch, keep, scale, buffers, out))
 
 
+class UnitHandle(NamedTuple):
+    """A regulariser that falls into units, in compiled code that was not compiled for it."""
+
+    code: int
+    data: int
+
+    def prox_unit(self, unit: int, v: Array, step: float, out: Array) -> None:
+        """Call the regulariser's prox of one unit."""
+        call(self.code, self.data, (unit, v, step, out))
+
+
 def prox_entry(kind: Any, data: int, v: Array, step: float, out: Array) -> bool:
     """Run the prox of the regulariser whose data is at an address."""
     load(data, kind).prox(v, step, out)
     return True
+
+
+def unit_entry(kind: Any, data: int, unit: int, v: Array, step: float, out: Array) -> bool:
+    """Run the prox of one unit of the regulariser whose data is at an address."""
+    prox_of_unit(load(data, kind), unit, v, step, out)
+    return True
+
+
+@by_class(arity=5)
+def prox_of_unit(regularizer: type) -> Callable[..., None]:
+    """Run the prox of one unit, given and returned flat."""
+    return _prox_of_elements if getattr(regularizer, "elementwise", False) else _prox_of_own_unit
+
+
+def _prox_of_elements(regularizer: Any, unit: int, v: Array, step: float, out: Array) -> None:
+    regularizer.prox(v, step, out)
+
+
+def _prox_of_own_unit(regularizer: Any, unit: int, v: Array, step: float, out: Array) -> None:
+    regularizer.prox_unit(unit, v, step, out)
 
 
 def estimate_entry(kind: Any, data: int, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:

@@ -49,8 +49,10 @@ _NEVER_COMPILED = {"experiments", "estimators", "cli.py", "demo.py", "io.py", "m
 _METHODS = {
     "value": 2,  # of a loss; a regulariser's value is only called from Python
     "derivative": 2,
+    "second_derivative": 2,
     "gradient": 3,
     "prox": 3,
+    "prox_unit": 4,  # of a regulariser that falls into units
     "dot": 3,
     "add": 3,
     "combine": 6,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from .result import Trace
 
 if TYPE_CHECKING:
     from .problem import Problem
+    from .snapshots import Refresher
 
 __all__ = ["Checkup", "RunMonitor"]
 
@@ -48,9 +50,16 @@ class Checkup:
 class Certificate(NamedTuple):
     """What is known of a point's accuracy."""
 
+    objective: float
+    residual: float  # NaN where it was not evaluated
     gap: float  # NaN where no dual is known
     converged: bool
     reason: str  # why a run that has arrived ends
+
+    @property
+    def brief(self) -> str:
+        """What a progress bar shows."""
+        return f"gap {self.gap:.2g}" if math.isfinite(self.gap) else f"residual {self.residual:.2g}"
 
 
 class RunMonitor:
@@ -69,6 +78,8 @@ class RunMonitor:
         max_iter: int,
         callbacks: Sequence[Callable[[Checkup], Any]],
         progress: bool,
+        residuals: bool = True,
+        snapshots: Refresher | None = None,
     ) -> None:
         self._problem = problem
         self._x0, self._x_star = x0, x_star
@@ -79,14 +90,16 @@ class RunMonitor:
         self._show = progress
         self._bar: Any = None
         self._points: list[tuple[float, ...]] = []
-        zero = np.zeros_like(x0)
-        at_zero = problem.packed_gradient(zero)
-        # Where zero is optimal its residual is 0 and says nothing about the scale; its gradient does.
-        self.scale = problem.packed_residual(zero, at_zero) or float(np.linalg.norm(at_zero.ravel())) or 1.0
         self._tol = tol
         self._has_gap = has_gap(problem)
         self._strict = strict  # ask for a small residual as well, where the gap alone would do
-        self._ceiling = _BLOWN_UP * max(problem.packed_objective(zero), _finite(problem.packed_objective(x0)), 0.0)
+        self._residuals = residuals or strict or not self._has_gap
+        self._snapshots = snapshots
+        zero = np.zeros_like(x0)
+        at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
+        at_start = _finite(problem.packed_objective(x0)) if x0.any() else 0.0
+        self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
+        self._last: Certificate | None = None
         self.stopped_by: str | None = None
 
     def start(self) -> bool:
@@ -107,32 +120,43 @@ class RunMonitor:
         if self._bar is not None:
             self._bar.update(iteration - self._bar.n)
 
-    def observe(self, iteration: int, seconds: float, x: Array) -> bool:
-        """Evaluate a point; return True to end the run."""
+    @cached_property
+    def scale(self) -> float:
+        """The residual at zero; where zero is optimal that says nothing about the scale, but the gradient does."""
+        zero = np.zeros_like(self._x0)
+        gradient = self._problem.packed_gradient(zero, np.zeros_like(self._problem._targets))
+        return self._problem.packed_residual(zero, gradient) or float(np.linalg.norm(gradient.ravel())) or 1.0
+
+    def observe(
+        self, iteration: int, seconds: float, x: Array, predictions: Array | None = None, gradient: Array | None = None
+    ) -> bool:
+        """Evaluate a point; return True to end the run. Predictions and gradient save passes if they are known."""
         if self._points and self._points[-1][1] == iteration:
             return self.stopped_by is not None
         problem = self._problem
+        if predictions is None and self._snapshots is not None:
+            predictions, gradient = self._snapshots.known(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            predictions = problem.predict(x)
+            predictions = problem.predict(x) if predictions is None else predictions
             objective = problem.smooth_value(x, predictions)
         if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
             self.diverged(iteration)
         objective += problem.penalty(x)
-        residual = problem.packed_residual(x, problem.packed_gradient(x, predictions))
+        certificate = self.certify(x, objective, predictions, gradient, look=self._tol > 0.0)
         distance = math.nan
         if self._x_star is not None:
             distance = float(np.linalg.norm((x[: problem.p] - self._x_star).astype(np.float64).ravel()))
         passes = self._passes(iteration)
-        self._points.append((seconds, iteration, passes, objective, residual, distance))
+        self._points.append((seconds, iteration, passes, objective, certificate.residual, distance))
+        self._last = certificate
         self.progress(iteration)
         if self._bar is not None:
-            self._bar.set_postfix_str(f"objective {objective:.6g}, residual {residual:.2g}", refresh=False)
-        if self._tol > 0.0:
-            certificate = self.certify(x, objective, residual)
-            if certificate.converged:
-                self.stopped_by = self.stopped_by or certificate.reason
+            self._bar.set_postfix_str(f"objective {objective:.6g}, {certificate.brief}", refresh=False)
+        if certificate.converged:
+            self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
-            if callback(Checkup(iteration, passes, seconds, objective, residual, distance, x[: problem.p].copy())):
+            seen = Checkup(iteration, passes, seconds, objective, certificate.residual, distance, x[: problem.p].copy())
+            if callback(seen):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
 
@@ -141,14 +165,38 @@ class RunMonitor:
         """The tolerance for the residual: 0 where the duality gap decides."""
         return 0.0 if self._has_gap else self._tol
 
-    def certify(self, x: Array, objective: float, residual: float) -> Certificate:
-        """Tell how far the objective can be above the optimum, and whether that is little enough."""
-        small = self._tol > 0.0 and residual <= self._tol * self.scale
-        gap = duality_gap(self._problem, x) if self._has_gap else math.nan
+    def last(self, iteration: int) -> Certificate | None:
+        """Return what is known of the point that was observed last, if it was at this iteration."""
+        return self._last if self._points and self._points[-1][1] == iteration else None
+
+    def certify(
+        self,
+        x: Array,
+        objective: float,
+        predictions: Array | None = None,
+        gradient: Array | None = None,
+        look: bool = True,
+        final: bool = False,
+    ) -> Certificate:
+        """Tell how far the objective can be above the optimum, and whether that is little enough.
+
+        ``look`` at the gap; one that is ``final`` must be exact even if it is far from the tolerance.
+        """
+        problem = self._problem
+        predictions = problem.predict(x) if predictions is None else predictions
+        gradient = problem.packed_gradient(x, predictions) if gradient is None else gradient
+        gap = math.nan
+        if self._has_gap and look:
+            enough = 3.0 * self._tol * abs(objective) if self._tol > 0.0 and not final else math.inf
+            gap = duality_gap(problem, x, predictions, gradient, enough)
+        known = self._residuals or not math.isfinite(gap)
+        residual = problem.packed_residual(x, gradient) if known else math.nan
+        small = self._tol > 0.0 and known and residual <= self._tol * self.scale
         if not math.isfinite(gap):  # no dual is known, or this point gives no bound
-            return Certificate(gap, small, "the residual is below the tolerance")
+            return Certificate(objective, residual, gap, small, "the residual is below the tolerance")
         enough = self._tol > 0.0 and (gap <= self._tol * abs(objective) or residual == 0.0)
-        return Certificate(gap, enough and (small or not self._strict), "the duality gap is below the tolerance")
+        done = enough and (small or not self._strict)
+        return Certificate(objective, residual, gap, done, "the duality gap is below the tolerance")
 
     def diverged(self, iteration: int) -> None:
         """Raise :class:`DivergenceError`."""

@@ -26,4 +26,6 @@ ALGORITHMS: dict[str, Algorithm] = {
     "tap-svrg": Algorithm(Snapshot, Coupled, False, "TAP-SGD with variance reduction: linear convergence"),
     "dap-svrg": Algorithm(Snapshot, Decoupled, False, "DAP-SGD with variance reduction: linear convergence"),
     "fista": Algorithm(None, None, True, "accelerated full gradients with restart: the reference for x*"),
+    "gram": Algorithm(None, None, True, "accelerated gradients from the Gram matrix: squared loss, few columns"),
+    "working-set": Algorithm(None, None, True, "Newton steps on the coordinates that are not zero: L1, groups"),
 }

@@ -7,7 +7,8 @@ gives a lower bound on the optimum,
 
 The one used is the gradient of F at the predictions, which is optimal at the optimum. With :math:`l_2 > 0` the conjugate of
 R is finite everywhere and found by one prox, whatever the regulariser. Without, R is taken to be a norm times its strength; its
-conjugate is zero inside the dual norm's ball and infinite outside, and :math:`\theta` is scaled into it.
+conjugate is zero inside the dual norm's ball and infinite outside, and :math:`\theta` is scaled into it. The fused lasso is a
+norm but for constants: there the gradient is taken where these are fitted.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import numpy as np
 from . import rows as _rows
 from ._jit import run
 from ._terms import has_trait
+from .regularizers import FusedLasso
 
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["duality_gap", "has_gap"]
+__all__ = ["dual_of_quadratic", "duality_gap", "has_gap"]
 
 Array = np.ndarray[Any, Any]
 
@@ -32,52 +34,133 @@ Array = np.ndarray[Any, Any]
 def has_gap(problem: Problem) -> bool:
     """Tell whether a duality gap is known for a problem."""
     known = hasattr(type(problem.loss), "conjugate")
-    return known and (problem.l2 > 0.0 or has_trait(type(problem._bound), "is_norm"))
+    penalised = problem.l2 > 0.0 or _is_norm(problem) or hasattr(type(problem._bound), "conjugate")
+    return known and (penalised or _ignores_constants(problem))
 
 
-def duality_gap(problem: Problem, x: Array) -> float:
-    """Return the objective at a packed parameter minus a lower bound on the optimum; infinite if this point gives none."""
+def _is_norm(problem: Problem) -> bool:
+    return has_trait(type(problem._bound), "is_norm")
+
+
+def _ignores_constants(problem: Problem) -> bool:
+    """Tell whether the regulariser is a norm but for constants, which it does not see; and the loss can be fitted to them."""
+    bound = problem._bound
+    fused = isinstance(bound, FusedLasso) and bound.l1 == 0.0 and bound.lam > 0.0 and len(problem.shape) == 1
+    return fused and hasattr(type(problem.loss), "second_derivative")
+
+
+def duality_gap(
+    problem: Problem,
+    x: Array,
+    predictions: Array | None = None,
+    gradient: Array | None = None,
+    enough: float = math.inf,
+) -> float:
+    """Return the objective at a packed parameter minus a lower bound on the optimum; infinite if this point gives none.
+
+    Predictions and gradient at x save passes over the data if they are known. A gap above ``enough`` may be an estimate, where
+    the exact one costs another pass.
+    """
+    predictions = problem.predict(x) if predictions is None else predictions
+    predictions = predictions.astype(np.float64)
+    primal = problem.smooth_value(x, predictions) + problem.penalty(x)
+    if problem.l2 > 0.0 or not _ignores_constants(problem):
+        return _gap(problem, x, primal, predictions, gradient)
+    if gradient is not None:
+        estimate = _gap(problem, x, primal, predictions, gradient, balance=False)
+        if estimate > enough:
+            return estimate
+    fitted = _fit_constants(problem, predictions)
+    return math.inf if fitted is None else _gap(problem, x, primal, fitted, None, balance=False)
+
+
+def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient: Array | None, balance: bool = True) -> float:
+    """Return the gap to the bound that the slopes at some predictions give."""
     from .problem import loss_slopes
 
-    predictions = problem.predict(x)
     targets, weights = problem._targets.astype(np.float64), problem._weights.astype(np.float64)
     theta = np.empty(predictions.shape)
-    run(loss_slopes, problem.loss, predictions.astype(np.float64), targets, weights, theta)
+    run(loss_slopes, problem.loss, predictions, targets, weights, theta)
     weights = weights[:, None] / problem.n
-    if problem.fit_intercept:
-        _balance(theta, weights, has_trait(type(problem.loss), "joint"))
-    image = -_rows.transpose_times(problem._rows, theta.reshape(problem.n, *problem.shape[1:]))[: problem.p].astype(np.float64)
-    scale = 1.0 if problem.l2 > 0.0 else _scale_into_ball(problem, image)
+    changed = balance and problem.fit_intercept and _balance(theta, weights, has_trait(type(problem.loss), "joint"))
+    if gradient is None or changed:
+        image = -_rows.transpose_times(problem._rows, theta.reshape(problem.n, *problem.shape[1:]))[: problem.p]
+    else:
+        image = 2.0 * problem.l2 * x[: problem.p] - gradient[: problem.p]
+    image = image.astype(np.float64)
+    scale = _scale_into_ball(problem, image)
     if scale == 0.0:  # something is not penalised at all
         return math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         raw = np.where(weights > 0.0, scale * theta / weights, 0.0)
     of_losses = float(weights[:, 0] @ problem.loss.conjugate(raw, targets))
-    of_penalty = _conjugate_by_prox(problem, image) if problem.l2 > 0.0 else 0.0
-    gap = problem.smooth_value(x, predictions) + problem.penalty(x) + of_losses + of_penalty
+    gap = primal + of_losses + _conjugate(problem, image)
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
 
 
-def _balance(theta: Array, weights: Array, joint: bool) -> None:
+def _fit_constants(problem: Problem, predictions: Array) -> Array | None:
+    """Return the predictions after the best change of x by a constant, and of the intercept; None if it is not found.
+
+    Only there do the slopes give a finite bound. Newton's method in one or two dimensions, on vectors of n entries.
+    """
+    columns = problem.predict(np.append(np.ones(problem.p), np.zeros(int(problem.fit_intercept))).astype(problem.dtype))
+    if problem.fit_intercept:
+        columns = np.column_stack([columns, np.ones(problem.n)])
+    columns = columns.astype(np.float64)
+    for _ in range(50):
+        slopes = problem.slopes(predictions)[:, 0]
+        gradient = columns.T @ slopes
+        if (np.abs(gradient) <= 1e-13 * (np.abs(columns).T @ np.abs(slopes))).all():
+            return predictions
+        hessian = columns.T @ (problem.second_derivatives(predictions)[:, None] * columns)
+        try:
+            move = np.linalg.solve(hessian, gradient)
+        except np.linalg.LinAlgError:
+            return None
+        predictions = predictions - (columns @ move)[:, None]
+        if not np.isfinite(predictions).all():
+            return None
+    return None
+
+
+def dual_of_quadratic(problem: Problem, loss: float, inner: float, image: Array) -> float:
+    """Return the lower bound that a squared loss's own value, ``<gradient, w>`` and minus its gradient give."""
+    scale = _scale_into_ball(problem, image)
+    return -scale * (scale * loss + inner - 2.0 * loss) - _conjugate(problem, image)
+
+
+def _balance(theta: Array, weights: Array, joint: bool) -> bool:
     """Make theta add up to zero over the rows: with an unpenalised constant no other gives a finite bound.
 
     Shrinking the rows on the heavier side keeps every slope among those that its loss can have. A joint loss ties a row's
-    slopes together, so there all rows are shifted.
+    slopes together, so there all rows are shifted. Return whether theta was changed.
     """
+    if (np.abs(theta.sum(axis=0)) <= 1e-15 * np.abs(theta).sum(axis=0)).all():
+        return False
     if joint:
         theta -= weights * (theta.sum(axis=0) / weights.sum())
-        return
+        return True
     up, down = np.maximum(theta, 0.0).sum(axis=0), np.maximum(-theta, 0.0).sum(axis=0)
     least = np.minimum(up, down)
     with np.errstate(divide="ignore", invalid="ignore"):
         theta *= np.where(theta > 0.0, np.where(up > 0.0, least / up, 1.0), np.where(down > 0.0, least / down, 1.0))
+    return True
 
 
 def _scale_into_ball(problem: Problem, image: Array) -> float:
-    """Return the factor that brings ``image`` into the ball of the dual norm."""
+    """Return the factor that brings ``image`` into the ball of the dual norm; 1 where the conjugate is finite anyway."""
+    if problem.l2 > 0.0 or not (_is_norm(problem) or _ignores_constants(problem)):
+        return 1.0
     size = problem._bound.lam_max(np.ascontiguousarray(image))
     strength = float(getattr(problem._bound, "lam", 1.0))
     return 1.0 if size <= strength else strength / size * (1.0 - 1e-12)
+
+
+def _conjugate(problem: Problem, image: Array) -> float:
+    """Return the conjugate of l2 and the regulariser; a norm's is zero because ``image`` is scaled into its ball."""
+    if problem.l2 > 0.0:
+        return _conjugate_by_prox(problem, image)
+    return float(problem._bound.conjugate(image)) if hasattr(type(problem._bound), "conjugate") else 0.0
 
 
 def _conjugate_by_prox(problem: Problem, v: Array) -> float:

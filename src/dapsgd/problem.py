@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ._terms import bind, check_loss, prox_handle, run_prox, run_value
 from .gradients import loss_gradient, loss_value
 from .losses import Squared
 from .regularizers import Zero
+
+if TYPE_CHECKING:
+    from .gram import Gram
 
 __all__ = ["Problem"]
 
@@ -125,7 +128,8 @@ class Problem:
         """Return a bound on how much the objective at w is above the optimum.
 
         Known for the built-in losses with any regulariser if ``l2`` is positive, and without for regularisers that are norms:
-        L1, group lasso, sparse group lasso, nuclear norm, SLOPE. Infinite where the point gives no bound.
+        L1, group lasso, sparse group lasso, nuclear norm, SLOPE, the fused lasso without L1 part, and for the elastic net.
+        Infinite where the point gives no bound.
 
         Raises
         ------
@@ -209,11 +213,21 @@ class Problem:
     def packed_gradient(self, x: Array, predictions: Array | None = None) -> Array:
         """Return the gradient of f at a packed parameter."""
         predictions = self.predict(x) if predictions is None else predictions
-        slopes = np.empty_like(predictions)
-        run(loss_slopes, self.loss, predictions, self._targets, self._weights, slopes)
-        gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
+        gradient = _rows.transpose_times(self._rows, self.slopes(predictions).reshape(self.n, *self.shape[1:]))
         gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
         return np.ascontiguousarray(gradient, dtype=self.dtype)
+
+    def slopes(self, predictions: Array) -> Array:
+        """Return the derivative of the mean loss in every prediction."""
+        slopes = np.empty_like(predictions)
+        run(loss_slopes, self.loss, predictions, self._targets, self._weights, slopes)
+        return slopes
+
+    def second_derivatives(self, predictions: Array) -> Array:
+        """Return the second derivative of the mean loss in every row's first prediction."""
+        out = np.empty(self.n)
+        run(loss_second_derivatives, self.loss, predictions, self._targets, self._weights, out)
+        return out
 
     def packed_prox(self, v: Array, step: float) -> Array:
         """Return the prox of a packed parameter: the intercept is left alone."""
@@ -232,6 +246,18 @@ class Problem:
     def _prox(self) -> Handle:
         """The regulariser's prox, compiled for this problem's parameter."""
         return prox_handle(self._bound, np.zeros(self.shape, self.dtype))
+
+    @cached_property
+    def _double_prox(self) -> Handle:
+        """The regulariser's prox in double precision."""
+        return prox_handle(self._bound, np.zeros(self.shape))
+
+    @cached_property
+    def _gram(self) -> Gram:
+        """A squared loss without its data, for paths of strengths."""
+        from .gram import make_gram
+
+        return make_gram(self)
 
     @cached_property
     def _lipschitz(self) -> float:
@@ -255,7 +281,7 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is an address in this process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_prox"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_prox", "_double_prox")}
 
     def __repr__(self) -> str:
         kind = "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
@@ -284,3 +310,10 @@ def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, o
         loss_gradient(loss, predictions[i], targets[i], out[i])
         for k in range(out.shape[1]):
             out[i, k] *= weights[i] / weights.size
+
+
+@kernel
+def loss_second_derivatives(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
+    """Write the second derivative of the mean loss in every row's first prediction to ``out``."""
+    for i in range(weights.size):
+        out[i] = loss.second_derivative(predictions[i, 0], targets[i, 0]) * weights[i] / weights.size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +173,7 @@ class Result:
     iterate: Array
     intercept: Any
     objective: float
-    residual: float
+    _residual: float | Callable[[], float]  # a function where it would have cost more than the run
     gap: float
     converged: bool
     iterations: int
@@ -201,9 +201,21 @@ class Result:
 
         return plot_result(self, path)
 
+    @property
+    def residual(self) -> float:
+        """The norm of the proximal-gradient mapping at ``x``; computed when it is first asked for."""
+        if callable(self._residual):
+            self._residual = float(self._residual())
+        return self._residual
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compute what would be computed later."""
+        return {**self.__dict__, "_residual": self.residual}
+
     def __repr__(self) -> str:
         state = "converged" if self.converged else "not converged"
+        accuracy = f"gap {self.gap:.2g}" if np.isfinite(self.gap) else f"residual {self.residual:.2g}"
         return (
-            f"Result({state}: objective {self.objective:.6g}, residual {self.residual:.2g}, {self.iterations} iterations, "
+            f"Result({state}: objective {self.objective:.6g}, {accuracy}, {self.iterations} iterations, "
             f"{self.passes:.4g} passes, {self.seconds:.3g} s, {self.workers} worker{'s' * (self.workers != 1)})"
         )

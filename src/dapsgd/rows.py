@@ -13,6 +13,7 @@ Whole passes over the data, which BLAS and SciPy do best, are the functions belo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -248,10 +249,7 @@ def squared_norms(rows: DenseRows | CsrRows) -> Array:
 
 
 def spectral_norm_squared(rows: DenseRows | CsrRows, weights: Array) -> float:
-    """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of ``X.T @ diag(weights) @ X``.
-
-    Lanczos's estimate plus the norm of its residual, which bounds the distance to an eigenvalue.
-    """
+    """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of ``X.T @ diag(weights) @ X``."""
     n, p = shape(rows)
     size = p + rows.intercept
     total = float(squared_norms(rows) @ weights)  # the trace
@@ -262,18 +260,25 @@ def spectral_norm_squared(rows: DenseRows | CsrRows, weights: Array) -> float:
         v = np.asarray(v, dtype=dtype(rows)).reshape(size)
         return transpose_times(rows, weights * predict(rows, v)).astype(np.float64)
 
-    if size == 2:
-        columns = np.stack([multiply(unit) for unit in np.eye(2)])
-        return float(np.linalg.eigvalsh(columns)[-1])
+    return largest_eigenvalue(multiply, size, total)
+
+
+def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: float) -> float:
+    """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of a positive semidefinite matrix.
+
+    Lanczos's estimate plus the norm of its residual, which bounds the distance to an eigenvalue.
+    """
+    if size <= 2:
+        return float(np.linalg.eigvalsh(np.stack([multiply(unit) for unit in np.eye(size)]))[-1])
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     operator = LinearOperator((size, size), matvec=multiply, dtype=np.float64)
     start = multiply(np.random.default_rng(0).standard_normal(size))
     if not start.any():
-        return total
+        return trace
     _, vectors = eigsh(operator, k=1, which="LA", tol=1e-4, v0=start, maxiter=1000)
     vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
     product = multiply(vector)
     estimate = float(vector @ product)
     error = float(np.linalg.norm(product - estimate * vector))
-    return min(total, (estimate + error) * (1.0 + 1e-12)) if math.isfinite(estimate) else total
+    return min(trace, (estimate + error) * (1.0 + 1e-12)) if math.isfinite(estimate) else trace

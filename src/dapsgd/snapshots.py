@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ __all__ = ["Refresher", "epoch_length"]
 Array = np.ndarray[Any, Any]
 
 _BLOCK_BYTES = 1 << 20  # rows that are looked at twice, for predictions and for the gradient, while they are in the cache
+_SAMPLES = 32  # mini-batches whose smoothness is looked at
+_MARGIN = 1.1  # for those that are not
+_SETBACKS = 40
 _PASSES = 2.0  # over the rows between two snapshots
 
 
@@ -24,18 +28,69 @@ def epoch_length(n: int, batch_size: int) -> int:
     return max(1, round(_PASSES * n / batch_size))
 
 
+def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) -> float:
+    """Return a step for mini-batches of neighbouring rows that are read up to ``max_delay`` iterations ago.
+
+    From the smoothness of a sample of mini-batches, and for each delay a part of that of the whole, estimated from the same
+    rows. It may be too long for rows that were not seen: a run with it is watched, see :class:`Refresher`.
+    """
+    stream = np.random.default_rng(0)
+    curvature = float(getattr(problem.loss, "curvature", math.inf))
+    if not math.isfinite(curvature):
+        curvature = float(problem.second_derivatives(problem.predict(x0)).max(initial=0.0)) * problem.n
+        curvature /= max(float(problem._weights.max()), np.finfo(np.float64).tiny)
+    count = min(_SAMPLES, -(-problem.n // batch_size))
+    starts = np.sort(stream.choice(max(1, problem.n - batch_size + 1), size=count, replace=problem.n < count + batch_size))
+    pieces = [_weighted(problem, slice(int(a), int(min(a + batch_size, problem.n)))) for a in starts]
+    of_batch = max(_square_norm(piece) / piece.shape[0] for piece in pieces)
+    together = np.concatenate(pieces)
+    of_whole = _square_norm(together) / together.shape[0]
+    bound = curvature * (_MARGIN * of_batch + 0.5 * max_delay * of_whole) + 2.0 * problem.l2 * (1 + max_delay)
+    return 1.0 / max(bound, np.finfo(np.float64).tiny)
+
+
+def _weighted(problem: Problem, block: slice) -> Any:
+    """Return some rows times the roots of their weights, with a column for the intercept."""
+    rows = _rows.matrix(_rows.part(problem._rows, block))
+    dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+    if problem.fit_intercept:
+        dense = np.column_stack([dense, np.ones(len(dense), dense.dtype)])
+    return dense.astype(np.float64) * np.sqrt(problem._weights[block].astype(np.float64))[:, None]
+
+
+def _square_norm(rows: Array) -> float:
+    """Return the largest eigenvalue of ``rows.T @ rows``."""
+    small = rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
+    if len(small) <= 256:
+        return float(np.linalg.eigvalsh(small)[-1])
+    return _rows.largest_eigenvalue(lambda v: small @ v, len(small), float(np.trace(small)))
+
+
 class Refresher:
     """Computes slopes and full gradient at a snapshot, by several threads, and writes them where the estimator reads them.
 
     Rows are cut into the same blocks whatever the number of threads, and added in the same order, so that the result does
     not depend on it. No worker may run meanwhile.
+
+    Parameters
+    ----------
+    problem : Problem
+    workers : int
+    careful : bool
+        Watch the objective: if it went up, or a worker met a number that is not finite, go back to the last snapshot
+        and halve the step. For steps that were chosen automatically.
     """
 
-    def __init__(self, problem: Problem, workers: int) -> None:
+    def __init__(self, problem: Problem, workers: int, careful: bool = False) -> None:
         self._problem = problem
         self._workers = workers
+        self._careful = careful
+        self._best = math.inf
+        self.setbacks = 0  # how often the step was halved
         self.at_snapshot = np.zeros_like(problem._targets)
         self.mean = np.zeros(problem.packed_shape, problem.dtype)
+        self._predictions = np.zeros_like(problem._targets)
+        self._x: Array | None = None  # where the last snapshot was taken
         width = max(1, (problem.p + 1) * problem.dtype.itemsize)
         size = max(64, _BLOCK_BYTES // width, -(-problem.n // 256))
         self._blocks = [slice(start, min(start + size, problem.n)) for start in range(0, problem.n, size)]
@@ -43,14 +98,33 @@ class Refresher:
         arguments = problem._targets[block], problem._targets[block], problem._weights[block], self.at_snapshot[block]
         self._slopes = compiled(loss_slopes, problem.loss, *arguments)
 
-    def __call__(self, x: Array) -> None:
-        """Take a snapshot at a packed parameter."""
+    def __call__(self, x: Array, failed: bool = False) -> float:
+        """Take a snapshot at a packed parameter, which may be put back; return a factor for all steps from now on.
+
+        ``failed`` says that a worker met a number that is not finite.
+        """
+        before = self._x
+        self._take(x)
+        if self._careful:
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = self._problem.smooth_value(x, self._predictions) + self._problem.penalty(x)
+            rounding = 100.0 * float(np.finfo(self._problem.dtype).eps) * abs(self._best) if before is not None else 0.0
+            if before is not None and (failed or not value <= self._best + rounding) and self.setbacks < _SETBACKS:
+                x[...] = before
+                self._take(x)
+                self.setbacks += 1
+            else:
+                self._best = value
+        return float(0.5**self.setbacks)
+
+    def _take(self, x: Array) -> None:
         parts: list[Any] = [None] * len(self._blocks)
         todo = iter(range(len(self._blocks)))  # next() on it is one step of the interpreter: no two threads get the same
 
         def help_out() -> None:
-            for k in todo:
-                parts[k] = self._gradient(self._blocks[k], x)
+            with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
+                for k in todo:
+                    parts[k] = self._gradient(self._blocks[k], x)
 
         helpers = min(self._workers, len(self._blocks)) - 1
         with Team(helpers) as team:
@@ -63,12 +137,22 @@ class Refresher:
             total += part
         np.divide(total, self._problem.n, out=total)
         self.mean[...] = total
+        self._x = x.copy()
+
+    def known(self, x: Array) -> tuple[Array, Array] | tuple[None, None]:
+        """Return the predictions and the gradient of f at x, if that is where the last snapshot was taken."""
+        if self._x is None or not np.array_equal(x, self._x):
+            return None, None
+        gradient = self.mean.copy()
+        gradient[: self._problem.p] += 2.0 * self._problem.l2 * x[: self._problem.p]
+        return self._predictions, gradient
 
     def _gradient(self, block: slice, x: Array) -> Array:
         """Write the slopes of a block of rows, and return the sum of their gradients."""
         problem = self._problem
         rows = _rows.part(problem._rows, block)
         predictions = np.ascontiguousarray(_rows.predict(rows, x).reshape(block.stop - block.start, -1))
+        self._predictions[block] = predictions
         slopes = self.at_snapshot[block]
         self._slopes(problem.loss, predictions, problem._targets[block], problem._weights[block], slopes)
         slopes *= problem.dtype.type(len(slopes))  # loss_slopes divides by the number of rows it sees

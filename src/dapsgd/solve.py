@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,16 @@ from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_h
 from ._monitor import Checkup, RunMonitor
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
-from .fista import minimise, proximal_step
+from .auto import choose
+from .fista import proximal_step
+from .full import FULL, Limits
 from .gradients import Snapshot
 from .problem import Problem
 from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
-from .runtimes._plan import Clock, Outcome, Plan, available_cores
-from .snapshots import Refresher, epoch_length
+from .runtimes._blas import single_threaded_blas
+from .runtimes._plan import Outcome, Plan, available_cores
+from .snapshots import Refresher, epoch_length, snapshot_step
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
 from .updates import Decoupled, Parts, make_buffers
 
@@ -28,7 +33,6 @@ __all__ = ["solve"]
 Array = np.ndarray[Any, Any]
 
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
-_DEFAULT_FISTA_ITERATIONS = 10_000
 _DEFAULT_POINTS = 100  # of the trace
 _SVRG_BATCH = 32  # rows: enough that a prox does not cost more than the gradient
 
@@ -123,17 +127,21 @@ def solve(
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")
     chosen = known_name("algorithm", algorithm, [*ALGORITHMS, "auto"])
-    name = "fista" if chosen == "auto" else chosen
+    average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
+    name, because = chosen, ""
+    if chosen == "auto":
+        asked = record_schedule or batch_size != "auto" or not isinstance(runtime, (str, Serial, Threads))
+        name, because = choose(problem, stochastic=asked, step=step, average=average)
     spec = ALGORITHMS[name]
     executor = _pick_runtime(runtime, spec)
-    workers = _pick_workers(workers, name, spec, executor)
+    blas_workers = workers if chosen == "auto" and spec.estimator is None else None
+    workers = _pick_workers(None if blas_workers is not None else workers, name, spec, executor)
     tol = non_negative("tol", tol)
     start = np.zeros(problem.packed_shape, problem.dtype) if x0 is None else problem.pack(x0, name="x0")
     if x_star is not None:
         x_star = finite_array("x_star", x_star)
         if x_star.shape != problem.shape:
             raise ValueError(f"x_star must have shape {problem.shape}; got {x_star.shape}")
-    average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
     if callable(callbacks) or not all(callable(callback) for callback in callbacks):
         raise TypeError(f"callbacks must be a list of functions; got {callbacks!r}")
     batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, problem, spec, executor)
@@ -141,9 +149,11 @@ def solve(
 
     def passes(iteration: int) -> float:
         """Return how often so many iterations look at a row, snapshots included."""
+        if name in FULL:
+            return FULL[name].passes(iteration)
         return iteration * batch_size / problem.n + (-(-iteration // epoch) if epoch else 0)
 
-    length = _pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), spec, executor)
+    length = _pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), name, executor)
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
     if isinstance(executor, Replay):
         delay = executor.schedule.max_delay
@@ -153,27 +163,33 @@ def solve(
         every = positive_integer("record_every", record_every)
 
     def safe_step() -> float:
-        return _safe_step(problem, start, batch_size, delay)
+        return (snapshot_step if epoch else _safe_step)(problem, start, batch_size, delay)
 
+    _ = problem._prox  # compiled, and its term checked, before anything else is done with it
+    careful = epoch > 0 and step is None
+    refresh = Refresher(problem, workers, careful) if epoch else None
     monitor = RunMonitor(
         problem,
         x0=start,
         x_star=x_star,
         tol=tol,
-        strict=spec.estimator is None,  # x* is asked for
+        strict=chosen == "fista",  # x* is asked for
         passes=passes,
         suggested_step=safe_step,
         max_iter=length,
         callbacks=callbacks,
         progress=flag("progress", progress),
+        residuals=name not in ("gram", "working-set") or record_every is not None,
+        snapshots=refresh,
     )
     try:
         if spec.estimator is None:
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
-            outcome = _run_fista(problem, start, length, 1 if record_every is None else every, monitor)
+            limits = Limits(length, 1 if record_every is None else every, tol)
+            with single_threaded_blas() if blas_workers == 1 else nullcontext():
+                outcome = FULL[name].run(problem, start, limits, monitor)
         else:
-            refresh = Refresher(problem, workers) if epoch else None
             parts, alive = _make_parts(problem, spec, start, refresh)
             plan = Plan(
                 parts=parts,
@@ -189,13 +205,18 @@ def solve(
                 record_every=every,
                 record_schedule=record_schedule,
                 average=average,
+                neighbours=epoch > 0,
                 refresh=refresh,
+                careful=careful,
                 refresh_every=epoch,
                 elementwise=spec.update is Decoupled or has_trait(type(problem._bound), "elementwise"),
                 seed=_seed_sequence(seed),
             )
             outcome = executor.run(plan, monitor)
-        return _finish(problem, outcome, monitor, name, workers, average, passes(outcome.iterations))
+        result = _finish(problem, outcome, monitor, name, because, workers, average, passes(outcome.iterations))
+        if refresh is not None and refresh.setbacks:
+            result.message += f"; the objective went up {refresh.setbacks} times, each time the step was halved"
+        return result
     finally:
         monitor.close()
 
@@ -251,7 +272,7 @@ def _pick_batch_size(batch_size: int | str, problem: Problem, spec: Algorithm, r
     return positive_integer("batch_size", batch_size)
 
 
-def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, spec: Algorithm, runtime: Any) -> int:
+def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, name: str, runtime: Any) -> int:
     """Return the number of iterations; passes come in epochs of so many iterations, which cost so many passes."""
 
     def in_passes(limit: float) -> int:
@@ -265,7 +286,7 @@ def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, spec: 
     if isinstance(runtime, Replay):
         lengths.append(len(runtime.schedule))
     if not lengths:
-        lengths.append(_DEFAULT_FISTA_ITERATIONS if spec.estimator is None else in_passes(_DEFAULT_PASSES))
+        lengths.append(FULL[name].max_iter if name in FULL else in_passes(_DEFAULT_PASSES))
     return min(lengths)
 
 
@@ -302,44 +323,34 @@ def _seed_sequence(seed: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed)
 
 
-def _run_fista(problem: Problem, x0: Array, max_iter: int, every: int, monitor: RunMonitor) -> Outcome:
-    clock = Clock()
-    last = 0.0
-
-    def observe(iteration: int, x: Array) -> bool:
-        nonlocal last
-        clock.__exit__()
-        last = clock.seconds
-        stop = (iteration % every == 0 or iteration == max_iter) and monitor.observe(iteration, last, x)
-        clock.__enter__()
-        return stop
-
-    proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
-    length = 0 if monitor.start() else max_iter
-    with clock:
-        tol = monitor.residual_tol
-        found = minimise(problem, x0, tol=tol, scale=monitor.scale, max_iter=length, observe=observe)
-    return Outcome(found.x, x0[:0], found.iterations, clock.seconds, np.array([found.iterations]), None)
-
-
 def _finish(
-    problem: Problem, outcome: Outcome, monitor: RunMonitor, name: str, workers: int, average: bool, passes: float
+    problem: Problem,
+    outcome: Outcome,
+    monitor: RunMonitor,
+    name: str,
+    because: str,
+    workers: int,
+    average: bool,
+    passes: float,
 ) -> Result:
     """Record the last point, polish it into a proximal point, and put the result together."""
     iterate = outcome.mean if average else outcome.x
     if not np.isfinite(iterate).all():
         monitor.diverged(outcome.iterations)
     monitor.observe(outcome.iterations, outcome.seconds, iterate)
-    x = iterate if name == "fista" and outcome.iterations > 0 else _polish(problem, iterate)
-    objective, residual = problem.packed_objective(x), problem.packed_residual(x)
-    certificate = monitor.certify(x, objective, residual)
+    polished = name in FULL and outcome.iterations > 0
+    x = iterate if polished else _polish(problem, iterate)
+    certificate = monitor.last(outcome.iterations) if polished else None
+    if certificate is None or not certificate.converged:
+        certificate = monitor.certify(x, problem.packed_objective(x), final=True)
     why = monitor.stopped_by or (certificate.reason if certificate.converged else "it ran to its end")
+    what = f"{name} (chosen because {because})" if because else name
     return Result(
         x=x[: problem.p].copy(),
         iterate=iterate[: problem.p].copy(),
         intercept=_intercept(problem, x),
-        objective=objective,
-        residual=residual,
+        objective=certificate.objective,
+        _residual=certificate.residual if math.isfinite(certificate.residual) else partial(problem.packed_residual, x),
         gap=certificate.gap,
         converged=certificate.converged,
         iterations=outcome.iterations,
@@ -349,7 +360,7 @@ def _finish(
         delays=outcome.delays,
         trace=monitor.trace(),
         schedule=outcome.schedule,
-        message=f"{name} on {workers} worker{'s' * (workers != 1)}: {why} after {outcome.iterations} iterations",
+        message=f"{what} on {workers} worker{'s' * (workers != 1)}: {why} after {outcome.iterations} iterations",
     )
 
 

@@ -41,6 +41,10 @@ class Huber(NamedTuple):
             return -self.delta
         return residual
 
+    def second_derivative(self, pred: float, y: float) -> float:
+        """Return the second derivative in ``pred``."""
+        return 1.0 if abs(pred - y) <= self.delta else 0.0
+
     @property
     def curvature(self) -> float:
         """The largest second derivative."""

@@ -42,6 +42,11 @@ class Logistic(NamedTuple):
             return -self.scale * y * shrunk / (1.0 + shrunk)
         return -self.scale * y / (1.0 + math.exp(margin))
 
+    def second_derivative(self, pred: float, y: float) -> float:
+        """Return the second derivative in ``pred``."""
+        shrunk = math.exp(-abs(pred))
+        return self.scale * shrunk / ((1.0 + shrunk) * (1.0 + shrunk))
+
     @property
     def curvature(self) -> float:
         """The largest second derivative."""

@@ -37,6 +37,10 @@ class Poisson(NamedTuple):
         """Return the derivative in ``pred``."""
         return self.scale * (math.exp(pred) - y)
 
+    def second_derivative(self, pred: float, y: float) -> float:
+        """Return the second derivative in ``pred``."""
+        return self.scale * math.exp(pred)
+
     def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the conjugate of each row's loss; called from Python."""
         rate = slopes / self.scale + y

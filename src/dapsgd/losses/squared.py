@@ -33,6 +33,10 @@ class Squared(NamedTuple):
         """Return the derivative in ``pred``."""
         return 2.0 * self.scale * (pred - y)
 
+    def second_derivative(self, pred: float, y: float) -> float:
+        """Return the second derivative in ``pred``."""
+        return 2.0 * self.scale
+
     @property
     def curvature(self) -> float:
         """The largest second derivative."""

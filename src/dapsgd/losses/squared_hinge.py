@@ -40,6 +40,10 @@ class SquaredHinge(NamedTuple):
             return 0.0
         return -2.0 * self.scale * y * slack
 
+    def second_derivative(self, pred: float, y: float) -> float:
+        """Return the second derivative in ``pred``."""
+        return 2.0 * self.scale if y * pred < 1.0 else 0.0
+
     @property
     def curvature(self) -> float:
         """The largest second derivative."""

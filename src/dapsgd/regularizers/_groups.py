@@ -45,6 +45,13 @@ def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partiti
     return Partition(starts, order, _check_weights(weights, len(members)))
 
 
+def group_rows(starts: Array, order: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return a partition of elements as one of rows of a parameter of this shape."""
+    width = int(np.prod(shape[1:], dtype=np.int64))
+    rows = order[::width] // width if order.size else np.arange(shape[0], dtype=np.int64)
+    return starts // width, rows
+
+
 def _members(groups: Any, rows: int) -> list[Array]:
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         if groups < 1 or rows % groups:

@@ -55,6 +55,14 @@ class ElasticNet(NamedTuple):
         top = float(np.abs(gradient).max(initial=0.0))
         return top / self.ratio if self.ratio > 0.0 else math.inf
 
+    def conjugate(self, v: np.ndarray[Any, Any]) -> float:
+        """Return the conjugate; infinite outside a box if there is no ridge part."""
+        beyond = np.maximum(np.abs(v) - self.lam * self.ratio, 0.0)
+        ridge = self.lam * (1.0 - self.ratio)
+        if ridge > 0.0:
+            return float((beyond**2).sum()) / (2.0 * ridge)
+        return math.inf if (beyond > 0.0).any() else 0.0
+
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         """Return infinity: the ridge part's gradient grows with w."""
         return math.inf if self.lam * (1.0 - self.ratio) > 0.0 else self.lam * math.sqrt(math.prod(shape))

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import non_negative, validated
 from .._jit import kernel
 from ._elementwise import norm
-from ._groups import make_partition
+from ._groups import group_rows, make_partition
 
 Array = np.ndarray[Any, Any]
 
@@ -69,6 +69,16 @@ class BoundGroupLasso(NamedTuple):
     def prox(self, v: Array, step: float, out: Array) -> None:
         """Shrink each group."""
         shrink_groups(v.ravel(), step * self.lam, self.starts, self.order, self.weights, out.ravel())
+
+    def prox_unit(self, unit: int, v: Array, step: float, out: Array) -> None:
+        """Run the prox of one group, given and returned flat."""
+        factor = shrinkage(norm(v, 0, v.size), step * self.lam * self.weights[unit])
+        for j in range(v.size):
+            out[j] = factor * v[j]
+
+    def units(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return the groups as starts and rows."""
+        return group_rows(self.starts, self.order, shape)
 
     @property
     def is_norm(self) -> bool:

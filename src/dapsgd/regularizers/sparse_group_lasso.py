@@ -9,8 +9,8 @@ import numpy as np
 
 from .._checks import fraction, non_negative, validated
 from ._elementwise import norm, soft_threshold, sum_abs
-from ._groups import make_partition
-from .group_lasso import shrink_groups
+from ._groups import group_rows, make_partition
+from .group_lasso import shrink_groups, shrinkage
 
 Array = np.ndarray[Any, Any]
 
@@ -75,6 +75,17 @@ class BoundSparseGroupLasso(NamedTuple):
         soft_threshold(v, step * self.lam * self.ratio, thresholded)
         threshold = step * self.lam * (1.0 - self.ratio)
         shrink_groups(thresholded.ravel(), threshold, self.starts, self.order, self.weights, out.ravel())
+
+    def prox_unit(self, unit: int, v: Array, step: float, out: Array) -> None:
+        """Run the prox of one group, given and returned flat."""
+        soft_threshold(v, step * self.lam * self.ratio, out)
+        factor = shrinkage(norm(out, 0, out.size), step * self.lam * (1.0 - self.ratio) * self.weights[unit])
+        for j in range(v.size):
+            out[j] *= factor
+
+    def units(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return the groups as starts and rows."""
+        return group_rows(self.starts, self.order, shape)
 
     @property
     def is_norm(self) -> bool:

@@ -41,6 +41,7 @@ class Crew:
         self._inside = 0  # workers that are in compiled code, or about to be
         self._closed = False
         self._snapshot_at = -1
+        self._rule = plan.rule  # with the factor that snapshots ask for
         self._ledger = _make_ledger(plan, active, stripes[0], gates)
         self._log = _make_log(plan)
         self._shared = _make_shared(plan, stripes, self._ledger, self._log)
@@ -67,9 +68,15 @@ class Crew:
 
     def refresh(self) -> None:
         """Take a snapshot if one is due and was not taken yet; no worker runs."""
-        if self.plan.refresh is not None and self.plan.is_due(self.iteration) and self._snapshot_at != self.iteration:
-            self.plan.refresh(self._shared.x)
+        if self.plan.refresh is None:
+            return
+        counters = self._ledger.counters
+        failed = self.plan.careful and counters[engine.BAD_ITERATION] >= 0
+        if failed or (self.plan.is_due(self.iteration) and self._snapshot_at != self.iteration):
+            factor = self.plan.refresh(self._shared.x, failed)
+            self._rule = self.plan.rule._replace(scale=self.plan.rule.scale * factor)
             self._snapshot_at = self.iteration
+            counters[engine.BAD_ITERATION] = -1 if failed else counters[engine.BAD_ITERATION]
 
     def prepare(self, last: int) -> None:
         """Let the next slice run until iteration ``last`` at the most."""
@@ -97,7 +104,7 @@ class Crew:
 
     def _advance(self, worker: int) -> None:
         while True:
-            reason = self._run(self.plan.parts, self.plan.rule, self._shared, self._own[worker])
+            reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
             if reason == engine.REFILL:
                 self._draw(worker)
             elif reason == engine.RECORDED:
@@ -158,7 +165,7 @@ class Crew:
 
     def _draw(self, worker: int) -> None:
         own = self._own[worker]
-        own.draws[:] = self._streams[worker].integers(self.plan.rows, size=own.draws.shape)
+        own.draws[:] = self.plan.draw(self._streams[worker], len(own.draws))
         own.state[engine.DRAWN] = 0
 
 

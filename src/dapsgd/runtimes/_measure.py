@@ -150,7 +150,7 @@ def _seconds_per_update(plan: Plan, runs: int, seconds: float) -> float:
 def _seconds_of_work(plan: Plan) -> float:
     """Time what a worker does, at the starting point."""
     x, message, buffers = plan.x0.copy(), np.zeros_like(plan.x0), make_buffers(plan.targets, plan.x0)
-    draws = np.random.default_rng(0).integers(plan.rows, size=(256, plan.batch_size))
+    draws = plan.draw(np.random.default_rng(0), 256)
     loop = compiled(repeat_work, plan.parts, x, draws, 1.0, buffers, message)
     spent, updates = 0.0, 0
     while spent < 0.1 * _SECONDS:

@@ -36,10 +36,20 @@ class Plan:
     record_every: int
     record_schedule: bool
     average: bool
-    refresh: Callable[[Array], None] | None  # takes a snapshot for the estimator, while no worker runs
+    neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
+    refresh: Callable[[Array, bool], float] | None  # takes a snapshot for the estimator, while no worker runs: see Refresher
+    careful: bool  # does it go back when a worker fails?
     refresh_every: int  # iterations; from the first on
     elementwise: bool  # may the master's prox be run stripe by stripe?
     seed: np.random.SeedSequence
+
+    def draw(self, stream: np.random.Generator, count: int) -> Array:
+        """Draw the rows of so many mini-batches, each row as likely as any other."""
+        if not self.neighbours:
+            return stream.integers(self.rows, size=(count, self.batch_size))
+        first = stream.integers(self.rows, size=(count, 1))
+        result: Array = (first + np.arange(self.batch_size)) % self.rows
+        return result
 
     def next_stop(self, iteration: int) -> int:
         """Return until where workers may run from an iteration on: to the next snapshot, or to the end."""
@@ -49,7 +59,7 @@ class Plan:
 
     def is_due(self, iteration: int) -> bool:
         """Tell whether a snapshot is to be taken before this iteration."""
-        return self.refresh is not None and iteration % self.refresh_every == 0 and iteration < self.max_iter
+        return self.refresh is not None and iteration % self.refresh_every == 0
 
 
 class Monitor(Protocol):

@@ -75,21 +75,27 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
     run = compiled(advance, plan.parts, plan.rule, course, 0, none, np.zeros((0, plan.batch_size), np.int64))
     pieces: list[Piece] = []
     clock, seconds, updates = Clock(), 0.0, 64
-    done, stop = 0, monitor.start()
+    done, stop, rule, snapshot_at = 0, monitor.start(), plan.rule, -1
     with single_threaded_blas():
         while done < length and not stop:
             record = (done // plan.record_every + 1) * plan.record_every
             piece = take(done, min(done + updates, record, length, plan.next_stop(done)))
             began = time.perf_counter()
             with clock:
-                if plan.refresh is not None and plan.is_due(done):
-                    plan.refresh(course.x)
-                applied = run(plan.parts, plan.rule, course, done, piece.read, piece.rows)
-            if applied < len(piece.read):
-                monitor.diverged(done + applied)
-            done += applied
+                if snapshot_at != done and plan.is_due(done):
+                    rule, snapshot_at = _refresh(plan, course, rule, False), done
+                start = done
+                while done < start + len(piece.read):
+                    done += run(plan.parts, rule, course, done, piece.read[done - start :], piece.rows[done - start :])
+                    if done < start + len(piece.read):  # a number was not finite
+                        shorter = _refresh(plan, course, rule, True) if plan.careful else rule
+                        if shorter == rule:
+                            monitor.diverged(done)
+                        rule = shorter
+                if plan.is_due(done):
+                    rule, snapshot_at = _refresh(plan, course, rule, False), done
             took = time.perf_counter() - began
-            if applied == updates:
+            if done - start == updates:
                 updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates, _SLICE_UPDATES))
             seconds = clock.seconds if piece.finished is None else float(piece.finished[-1])
             if plan.record_schedule:
@@ -98,6 +104,17 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
                 stop = monitor.observe(done, seconds, (course.mean if plan.average else course.x).copy())
             monitor.progress(done)
     return Outcome(course.x, course.mean, done, seconds, course.delays, _schedule(plan, pieces))
+
+
+def _refresh(plan: Plan, course: Course, rule: StepRule, failed: bool) -> StepRule:
+    """Take a snapshot, which may put the parameter back; return the rule for the steps from now on."""
+    if plan.refresh is None:
+        return rule
+    factor = plan.refresh(course.x, failed)
+    following = plan.rule._replace(scale=plan.rule.scale * factor)
+    if following != rule:
+        course.versions[:] = course.x  # nobody shall go on from where it went wrong
+    return following
 
 
 def _make_course(plan: Plan, longest: int) -> Course:

@@ -34,6 +34,7 @@ class Serial:
                 began = time.perf_counter()
                 with crew.clock:
                     crew.advance(0)
+                    crew.refresh()
                 took = time.perf_counter() - began
                 updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates))
                 stop = crew.report(monitor)

@@ -131,7 +131,7 @@ class Simulated:
             rows = np.empty((stop - start, plan.batch_size), np.int64)
             for number, stream in enumerate(streams):
                 mine = np.flatnonzero(worker == number)
-                rows[mine] = stream.integers(plan.rows, size=(len(mine), plan.batch_size))
+                rows[mine] = plan.draw(stream, len(mine))
             return Piece(worker, read, rows, finished)
 
         return follow(plan, monitor, plan.max_iter, plan.max_delay, take)

@@ -49,6 +49,7 @@ class Threads:
                 with crew.clock:
                     crew.refresh()
                     self._slice(crew, team, monitor, first=slices)
+                    crew.refresh()
                 stop = crew.report(monitor)
                 slices += 1
             return crew.outcome()

@@ -1,0 +1,45 @@
+"""What ``algorithm="auto"`` chooses, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import working_set
+from .rows import CsrRows
+from .steps import InverseTime, Theorem1, Theorem2
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["choose"]
+
+_FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
+_MANY_ENTRIES = 5_000_000  # of the data, from which a pass costs more than starting workers
+_ROWS_A_COLUMN = 2.0  # from which mini-batches tell as much as all rows
+
+
+def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool) -> tuple[str, str]:
+    """Return the algorithm for a problem, and the reason.
+
+    Parameters
+    ----------
+    problem : Problem
+    stochastic : bool
+        The user asks for something that only stochastic algorithms have: a schedule, a batch size, a runtime of their own.
+    step : step rule or None
+    average : bool
+        The user asks for the average of the iterates.
+    """
+    if average or isinstance(step, (InverseTime, Theorem1, Theorem2)):
+        return "dap-sgd", "a decreasing step or an average was asked for"
+    if stochastic or step is not None:
+        return "dap-svrg", "workers on mini-batches were asked for"
+    quadratic = working_set.is_quadratic(problem.loss)
+    sparse = isinstance(problem._rows, CsrRows)
+    if working_set.can_solve(problem):
+        return "working-set", "the regulariser falls into parts, most of which stay zero"
+    if quadratic and not sparse and problem.p <= min(_FEW_COLUMNS, problem.n):
+        return "gram", "the loss is squared and there are few columns"
+    if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:
+        return "dap-svrg", "there are many rows"
+    return "fista", "there are few rows" if problem.n < _ROWS_A_COLUMN * problem.p else "the data is small"

@@ -1,0 +1,106 @@
+"""Some columns of the data, gathered so that whole-matrix products with them are fast; the counterpart of ``rows.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import rows as _rows
+from ._jit import kernel, run
+
+__all__ = ["DenseColumns", "SparseColumns", "no_columns"]
+
+Array = np.ndarray[Any, Any]
+
+
+def no_columns(rows: _rows.DenseRows | _rows.CsrRows) -> DenseColumns | SparseColumns:
+    """Return an empty selection of columns, to be added to."""
+    return DenseColumns(rows.X) if isinstance(rows, _rows.DenseRows) else SparseColumns(rows)
+
+
+class DenseColumns:
+    """Columns of a dense matrix, each contiguous in memory."""
+
+    def __init__(self, X: Array) -> None:
+        self._X = X
+        self._memory = np.empty((0, len(X)), X.dtype)
+        self._count = 0
+
+    def add(self, index: Array) -> None:
+        """Append columns to the selection."""
+        count = self._count + len(index)
+        if count > len(self._memory):
+            grown = np.empty((max(count, min(2 * self._count, self._X.shape[1])), len(self._X)), self._X.dtype)
+            grown[: self._count] = self._memory[: self._count]
+            self._memory = grown
+        run(gather, self._X, np.ascontiguousarray(index), self._memory[self._count : count])
+        self._count = count
+
+    def keep(self, places: Array) -> None:
+        """Keep only some of the selection, by their places in it."""
+        self._memory, self._count = self._memory[places], len(places)
+
+    def times(self, w: Array) -> Array:
+        """Return the selection times w, shape (n, q)."""
+        result: Array = self._memory[: self._count].T @ w.astype(self._X.dtype)
+        return result
+
+    def transpose_times(self, d: Array) -> Array:
+        """Return the transposed selection times d, shape (k, q)."""
+        result: Array = self._memory[: self._count] @ d
+        return result
+
+    def gram(self, weights: Array, since: int = 0) -> Array:
+        """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C, in double precision."""
+        columns = self._memory[: self._count]
+        if since == 0:
+            half = columns * np.sqrt(weights).astype(columns.dtype)
+            result: Array = half @ half.T  # recognised as symmetric: half the work
+        else:
+            result = (columns[since:] * weights.astype(columns.dtype)) @ columns.T
+        return result.astype(np.float64, copy=False)
+
+
+class SparseColumns:
+    """Columns of a sparse matrix."""
+
+    def __init__(self, rows: _rows.CsrRows) -> None:
+        self._matrix = _rows.matrix(rows).tocsc()
+        self._index = np.empty(0, np.int64)
+        self.chosen = self._matrix[:, :0]
+
+    def add(self, index: Array) -> None:
+        """Append columns to the selection."""
+        self._index = np.concatenate([self._index, index])
+        self.chosen = self._matrix[:, self._index]
+
+    def keep(self, places: Array) -> None:
+        """Keep only some of the selection, by their places in it."""
+        self._index = self._index[places]
+        self.chosen = self._matrix[:, self._index]
+
+    def times(self, w: Array) -> Array:
+        """Return the selection times w, shape (n, q)."""
+        result: Array = self.chosen @ w.astype(self._matrix.dtype)
+        return result
+
+    def gram(self, weights: Array, since: int = 0) -> Array:
+        """Refuse: the products of sparse columns are many, and not sparse."""
+        raise NotImplementedError("sparse columns are descended on one by one")
+
+    def transpose_times(self, d: Array) -> Array:
+        """Return the transposed selection times d, shape (k, q)."""
+        result: Array = self.chosen.T @ d
+        return result
+
+
+@kernel
+def gather(X: Array, index: Array, out: Array) -> None:
+    """Write columns of X to the rows of ``out``, eight rows of X at a time: a cache line of each column."""
+    n = X.shape[0]
+    for start in range(0, n, 8):
+        stop = min(start + 8, n)
+        for c in range(index.size):
+            for i in range(start, stop):
+                out[c, i] = X[i, index[c]]

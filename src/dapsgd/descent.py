@@ -1,0 +1,265 @@
+r"""Coordinate descent on a quadratic model of a problem, one unit of coordinates after the other.
+
+Around a point :math:`W_0` with gradient g the model is
+:math:`\tfrac12\langle D, Q D\rangle + \langle g, D\rangle + h(W_0 + D)`, where h is a sum over units of rows of W: single
+rows, or groups. A step on a unit is a proximal step with the unit's own smoothness, so columns may have any scale. Every few
+sweeps the next points are extrapolated from the last ones.
+
+References
+----------
+Bertrand, Massias: Anderson acceleration of coordinate descent, AISTATS 2021.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ._handles import Handle, UnitHandle, make_handle, unit_entry
+from ._jit import kernel, run
+
+__all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
+
+Array = np.ndarray[Any, Any]
+
+_MEMORY = 5  # sweeps from which the next points are extrapolated
+
+
+class Units(NamedTuple):
+    """The parts into which a regulariser falls: unit g is rows ``rows[starts[g]:starts[g + 1]]`` of the parameter."""
+
+    starts: Array
+    rows: Array
+
+
+class Part(NamedTuple):
+    """Some units of a regulariser, side by side in a smaller parameter."""
+
+    handle: Handle  # the regulariser's prox of one unit
+    which: Array  # units of the regulariser
+    starts: Array  # where each starts in the smaller parameter
+
+
+class Model(Protocol):
+    """A quadratic model that can be descended on."""
+
+    def sweep(self) -> float:
+        """Step on every unit once; return the longest step, measured as a gradient."""
+
+    @property
+    def state(self) -> list[Array]:
+        """What a sweep changes, W first: all of it affine functions of W and of each other."""
+
+    def value(self, state: list[Array]) -> float:
+        """Return the smooth part of the model at a state."""
+
+
+def make_units(bound: Any, shape: tuple[int, ...]) -> Units | None:
+    """Return the units of a bound regulariser, None if it ties all coordinates together."""
+    if hasattr(type(bound), "units"):
+        return Units(*bound.units(shape))
+    if getattr(type(bound), "elementwise", False):
+        return Units(np.arange(shape[0] + 1), np.arange(shape[0]))
+    return None
+
+
+def unit_handle(bound: Any) -> Handle:
+    """Compile a bound regulariser's prox of a single unit, in double precision."""
+    flat = np.zeros(1)
+    return make_handle(unit_entry, bound, 0, flat, 1.0, flat)
+
+
+def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_sweeps: int) -> Array:
+    """Descend until no step is longer than ``tol``; return W. ``penalty(W)`` is the regulariser."""
+    seen: list[list[Array]] = []
+    for _ in range(max_sweeps):
+        if not model.sweep() > tol:
+            break
+        seen.append([part.copy() for part in model.state])
+        if len(seen) > _MEMORY:
+            new = _extrapolate(seen)
+            if new is not None and model.value(new) + penalty(new[0]) < model.value(model.state) + penalty(model.state[0]):
+                for part, better in zip(model.state, new, strict=True):
+                    part[...] = better
+            seen = []
+    return model.state[0]
+
+
+def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:
+    """Return the affine combination of successive states whose steps cancel most."""
+    steps = np.diff(np.stack([state[0].ravel() for state in seen]), axis=0)
+    products = steps @ steps.T
+    products[np.diag_indices(len(products))] += 1e-12 * np.trace(products)
+    try:
+        shares = np.linalg.solve(products, np.ones(len(products)))
+    except np.linalg.LinAlgError:
+        return None
+    total = shares.sum()
+    if not np.isfinite(total) or total == 0.0:
+        return None
+    return [np.tensordot(shares / total, np.stack(parts[1:]), axes=1) for parts in zip(*seen, strict=True)]
+
+
+class GramModel:
+    """A model whose matrix Q is at hand: a sweep costs the square of the number of rows, whatever that of the data."""
+
+    def __init__(self, part: Part, Q: Array, gradient: Array, W: Array) -> None:
+        self._part, self._Q = part, Q
+        self._start, self._first = W.copy(), gradient.copy()
+        self.state = [W.copy(), gradient.copy()]
+        self._bounds = _block_norms(Q, part.starts)
+        self._regularizer = UnitHandle(part.handle.code, part.handle.data)
+        self._memory = _memory(part, W)
+
+    def sweep(self) -> float:
+        """Step on every unit once."""
+        W, gradient = self.state
+        part = self._part
+        return float(
+            run(sweep_gram, self._regularizer, part.which, part.starts, self._bounds, self._Q, gradient, W, self._memory)
+        )
+
+    def value(self, state: list[Array]) -> float:
+        """Return the smooth part of the model at a state."""
+        return 0.5 * float(np.vdot(state[0] - self._start, state[1] + self._first))
+
+
+class ColumnModel:
+    r"""A model with :math:`Q = C^T \mathrm{diag}(weights)\,C + ridge`, for sparse C: a sweep costs its non-zeros."""
+
+    def __init__(
+        self, part: Part, columns: Any, weights: Array, ridge: float, gradient: Array, W: Array, at_intercept: Array
+    ) -> None:
+        self._part, self._columns = part, columns
+        self._weights, self._ridge = weights, ridge
+        self._start, self._first, self._at_intercept = W.copy(), gradient, at_intercept
+        self.state = [W.copy(), np.zeros((columns.shape[0], W.shape[1])), np.zeros_like(at_intercept)]
+        squares = columns.multiply(columns).T @ weights + ridge
+        sums = np.add.reduceat(squares, part.starts[:-1]) if len(squares) else squares  # a block's trace bounds its norm
+        self._bounds = _never_zero(sums.astype(np.float64))
+        self._regularizer = UnitHandle(part.handle.code, part.handle.data)
+        self._memory = _memory(part, W)
+
+    def sweep(self) -> float:
+        """Step on every unit once, and on the intercept."""
+        W, along, shift = self.state
+        part, C = self._part, self._columns
+        longest = run(
+            sweep_columns,
+            *(self._regularizer, part.which, part.starts, self._bounds, C.data, C.indices, C.indptr),
+            *(self._weights, self._ridge, self._start, self._first, along, W, self._memory),
+        )
+        if shift.size:
+            total = max(float(self._weights.sum()), np.finfo(np.float64).tiny)
+            move = -(self._at_intercept + self._weights @ along) / total
+            along += move
+            shift += move
+            longest = max(longest, float(np.abs(move).max()) * total)
+        return float(longest)
+
+    def value(self, state: list[Array]) -> float:
+        """Return the smooth part of the model at a state."""
+        W, along, shift = state
+        move = W - self._start
+        linear = float(np.vdot(self._first, move)) + float(np.vdot(self._at_intercept, shift))
+        bent = float(self._weights @ (along * along).sum(axis=1)) + self._ridge * float(np.vdot(move, move))
+        return linear + 0.5 * bent
+
+
+def _memory(part: Part, W: Array) -> Array:
+    """Allocate room for a unit's point and its prox."""
+    return np.zeros((2, int(np.diff(part.starts).max(initial=1)) * W.shape[1]))
+
+
+def _block_norms(Q: Array, starts: Array) -> Array:
+    """Return the largest eigenvalue of each unit's diagonal block."""
+    if (np.diff(starts) == 1).all():
+        return _never_zero(np.diagonal(Q).copy())
+    norms = [np.linalg.eigvalsh(Q[a:b, a:b])[-1] for a, b in itertools.pairwise(starts)]
+    return _never_zero(np.array(norms))
+
+
+def _never_zero(bounds: Array) -> Array:
+    floor = np.finfo(np.float64).eps * max(float(bounds.max(initial=0.0)), np.finfo(np.float64).tiny)
+    result: Array = np.maximum(bounds, floor)
+    return result
+
+
+@kernel
+def sweep_gram(
+    regularizer: Any, which: Array, starts: Array, bounds: Array, Q: Array, gradient: Array, W: Array, memory: Array
+) -> float:
+    """Step on every unit of W, (k, q), once, keeping the gradient up to date; return the longest step."""
+    longest = 0.0
+    for u in range(which.size):
+        start, stop = starts[u], starts[u + 1]
+        size = (stop - start) * W.shape[1]
+        old, slope = W[start:stop].ravel(), gradient[start:stop].ravel()
+        point, new = memory[0, :size], memory[1, :size]
+        for e in range(size):
+            point[e] = old[e] - slope[e] / bounds[u]
+        regularizer.prox_unit(which[u], point, 1.0 / bounds[u], new)
+        for r in range(start, stop):
+            for c in range(W.shape[1]):
+                move = new[(r - start) * W.shape[1] + c] - W[r, c]
+                if move != 0.0:
+                    W[r, c] += move
+                    longest = max(longest, abs(move) * bounds[u])
+                    add_to_column(Q[r], move, c, gradient)
+    return longest
+
+
+@kernel
+def add_to_column(row: Array, factor: float, c: int, out: Array) -> None:
+    """Add ``factor * row`` to a column of ``out``; most often there is only one."""
+    if out.shape[1] == 1:
+        flat = out.ravel()
+        for j in range(row.size):
+            flat[j] += factor * row[j]
+    else:
+        for j in range(row.size):
+            out[j, c] += factor * row[j]
+
+
+@kernel
+def sweep_columns(
+    regularizer: Any,
+    which: Array,
+    starts: Array,
+    bounds: Array,
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    weights: Array,
+    ridge: float,
+    first: Array,
+    slopes: Array,
+    along: Array,
+    W: Array,
+    memory: Array,
+) -> float:
+    """Step on every unit of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``."""
+    longest = 0.0
+    for u in range(which.size):
+        start, stop, bound = starts[u], starts[u + 1], bounds[u]
+        size = (stop - start) * W.shape[1]
+        point, new = memory[0, :size], memory[1, :size]
+        for r in range(start, stop):
+            for c in range(W.shape[1]):
+                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c])
+                for e in range(indptr[r], indptr[r + 1]):
+                    slope += data[e] * weights[indices[e]] * along[indices[e], c]
+                point[(r - start) * W.shape[1] + c] = W[r, c] - slope / bound
+        regularizer.prox_unit(which[u], point, 1.0 / bound, new)
+        for r in range(start, stop):
+            for c in range(W.shape[1]):
+                move = new[(r - start) * W.shape[1] + c] - W[r, c]
+                if move != 0.0:
+                    W[r, c] += move
+                    longest = max(longest, abs(move) * bound)
+                    for e in range(indptr[r], indptr[r + 1]):
+                        along[indices[e], c] += data[e] * move
+    return longest

@@ -1,0 +1,115 @@
+"""Algorithms that look at all rows at once: accelerated gradients, the Gram matrix, working sets.
+
+Each is ``run(problem, x0, limits, monitor)``. They use the cores that BLAS uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import fista, gram, working_set
+from .runtimes._plan import Clock, Outcome
+
+if TYPE_CHECKING:
+    from ._monitor import RunMonitor
+    from .problem import Problem
+
+__all__ = ["FULL", "Full", "Limits"]
+
+Array = np.ndarray[Any, Any]
+
+
+class Limits(NamedTuple):
+    """How long a run may be, and how often it is recorded."""
+
+    max_iter: int
+    every: int
+    tol: float  # of the run as the user gave it
+
+
+class Full(NamedTuple):
+    """One algorithm."""
+
+    run: Callable[[Problem, Array, Limits, RunMonitor], Outcome]
+    max_iter: int  # by default
+    passes: Callable[[int], float]  # that so many iterations make
+
+
+def _observer(clock: Clock, limits: Limits, monitor: RunMonitor) -> Callable[..., bool]:
+    """Return a function that hands a point to the monitor, off the clock."""
+
+    def observe(iteration: int, x: Array, *known: Array) -> bool:
+        clock.__exit__()
+        seconds = clock.seconds
+        due = iteration % limits.every == 0 or iteration == limits.max_iter
+        stop = due and monitor.observe(iteration, seconds, x, *known)
+        clock.__enter__()
+        return stop
+
+    return observe
+
+
+def _outcome(x: Array, iterations: int, clock: Clock) -> Outcome:
+    return Outcome(x, x[:0], iterations, clock.seconds, np.array([iterations]), None)
+
+
+def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
+    clock = Clock()
+    fista.proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
+    length = 0 if monitor.start() else limits.max_iter
+    with clock:
+        found = fista.minimise(
+            problem,
+            x0,
+            tol=monitor.residual_tol,
+            scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
+            max_iter=length,
+            observe=_observer(clock, limits, monitor),
+        )
+    return _outcome(found.x, found.iterations, clock)
+
+
+def _run_gram(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
+    clock = Clock()
+    problem.packed_prox(x0, 1.0)  # compile before the clock starts
+    if monitor.start():
+        return _outcome(x0, 0, clock)
+    with clock:
+        x, done = gram.minimise(
+            problem, x0, tol=limits.tol, max_iter=limits.max_iter, observe=_observer(clock, limits._replace(every=1), monitor)
+        )
+    return _outcome(x, done, clock)
+
+
+def _run_working_set(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
+    clock = Clock()
+    problem.packed_prox(x0, 1.0)
+    working_set.compile_for(problem)
+    if monitor.start():
+        return _outcome(x0, 0, clock)
+    with clock:
+        x, done, finished = working_set.minimise(
+            problem, x0, max_iter=limits.max_iter, observe=_observer(clock, limits._replace(every=1), monitor)
+        )
+        if not finished:  # too many coordinates are not zero: go on with all of them
+            observe = _observer(clock, limits, monitor)
+            found = fista.minimise(
+                problem,
+                x,
+                tol=monitor.residual_tol,
+                scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
+                max_iter=FULL["fista"].max_iter,
+                observe=lambda iteration, x: observe(done + iteration, x),
+            )
+            x, done = found.x, done + found.iterations
+    return _outcome(x, done, clock)
+
+
+FULL: dict[str, Full] = {
+    "fista": Full(_run_fista, 10_000, float),
+    "gram": Full(_run_gram, 100_000, lambda iterations: float(iterations > 0)),
+    "working-set": Full(_run_working_set, 100, lambda rounds: float(rounds + 1)),
+}

@@ -1,0 +1,146 @@
+r"""Squared losses with few columns: the data is looked at once.
+
+:math:`f(W) = \tfrac12\langle W, Q W\rangle - \langle B, W\rangle + c` with :math:`Q = X^T S X` and :math:`B = X^T S Y`, where S
+holds the weights times the loss's curvature. Both are computed by BLAS in one pass; after that an iteration costs p^2
+whatever the number of rows, and a path of strengths needs no further pass. An intercept is minimised over in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from . import rows as _rows
+from ._terms import run_prox
+from .dual import dual_of_quadratic, has_gap
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["Gram", "make_gram", "minimise"]
+
+Array = np.ndarray[Any, Any]
+
+_BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
+_LOOK_EVERY = 10  # iterations
+_TIGHTER = 0.3
+
+
+class Gram(NamedTuple):
+    """A squared loss without its data; the intercept is minimised over."""
+
+    Q: Array  # (p, p)
+    B: Array  # (p, q)
+    constant: float
+    means: Array  # (p,): of the columns, zero without an intercept
+    centre: Array  # (q,): of the targets
+    norm: float  # of Q: a bound on its largest eigenvalue
+
+
+def make_gram(problem: Problem) -> Gram:
+    """Look at the data once."""
+    n, p = problem.n, problem.p
+    weights = problem._weights.astype(np.float64) * (problem.loss.curvature / n)
+    targets = problem._targets
+    Q, B, sums = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p)
+    for start in range(0, n, _BLOCK):
+        block = slice(start, min(start + _BLOCK, n))
+        part = _rows.matrix(_rows.part(problem._rows, block))
+        half = np.sqrt(weights[block]).astype(problem.dtype)
+        scaled = part.multiply(half[:, None]).tocsr() if hasattr(part, "multiply") else part * half[:, None]
+        product = scaled.T @ scaled
+        Q += product.toarray() if hasattr(product, "toarray") else product
+        B += scaled.T @ (half[:, None] * targets[block])
+        sums += scaled.T @ half
+    total = float(weights.sum())
+    if "_lipschitz" not in problem.__dict__:
+        problem._lipschitz = _packed_norm(Q, sums, total, problem)
+    centre, means = np.zeros(targets.shape[1]), np.zeros(p)
+    constant = 0.5 * float(weights @ (targets.astype(np.float64) ** 2).sum(axis=1))
+    if problem.fit_intercept:
+        means, centre = sums / total, (weights @ targets.astype(np.float64)) / total
+        Q -= total * np.outer(means, means)
+        B -= total * np.outer(means, centre)
+        constant -= 0.5 * total * float(centre @ centre)
+    Q[np.diag_indices(p)] += 2.0 * problem.l2
+    return Gram(Q, B, constant, means, centre, _norm(Q))
+
+
+def _packed_norm(Q: Array, sums: Array, total: float, problem: Problem) -> float:
+    """Return the smoothness of f in a packed parameter, the intercept included; Q is still without l2."""
+    whole = Q if not problem.fit_intercept else np.block([[Q, sums[:, None]], [sums[None, :], np.array([[total]])]])
+    return _norm(whole) + 2.0 * problem.l2
+
+
+def _norm(Q: Array) -> float:
+    """Return a bound on the largest eigenvalue, tight to a few per cent: Lanczos's estimate plus its error."""
+    if len(Q) <= 64:
+        return max(float(np.linalg.eigvalsh(Q)[-1]), 0.0)
+    return _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
+
+
+def minimise(
+    problem: Problem, x0: Array, *, tol: float, max_iter: int, observe: Callable[[int, Array, Array, Array], bool]
+) -> tuple[Array, int]:
+    """Minimise from a packed ``x0`` by accelerated proximal gradients; return the last point and the number of iterations.
+
+    ``observe(iteration, x, predictions, gradient)`` is called when the point is accurate to ``tol`` as far as can be told
+    without the data; True ends the run, otherwise it goes on to a fraction of that.
+    """
+    gram = problem._gram
+    step = 1.0 / max(gram.norm, np.finfo(np.float64).tiny)
+    W = x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
+    scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
+    Y, momentum, goal = W, 1.0, 0.5 * tol
+    certified = has_gap(problem)
+    for iteration in range(1, max_iter + 1):
+        new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
+        moved = float(np.linalg.norm(new - Y)) / step
+        if float(np.vdot(Y - new, new - W)) > 0.0:
+            following, momentum = new, 1.0
+        else:
+            faster = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
+            following, momentum = new + (momentum - 1.0) / faster * (new - W), faster
+        still = bool((new == W).all() and (W == Y).all())
+        W, Y = new, following
+        if still or iteration == max_iter:
+            arrived = True
+        elif certified:
+            arrived = iteration % _LOOK_EVERY == 0 and _gap_is_small(problem, gram, W, goal)
+        else:
+            arrived = moved <= goal * scale
+        if arrived:
+            x = _packed(problem, gram, W)
+            predictions = problem.predict(x)
+            if observe(iteration, x, predictions, problem.packed_gradient(x, predictions)) or still:
+                return x, iteration
+            goal *= _TIGHTER
+    return _packed(problem, gram, W), max_iter
+
+
+def _gap_is_small(problem: Problem, gram: Gram, W: Array, tol: float) -> bool:
+    """Tell whether the duality gap is at most ``tol`` times the objective, from Q and B alone."""
+    ridge = problem.l2 * float(np.vdot(W, W))
+    slopes = gram.Q @ W - gram.B
+    loss = 0.5 * float(np.vdot(W, slopes - gram.B)) + gram.constant - ridge
+    gradient = slopes - 2.0 * problem.l2 * W
+    primal = loss + ridge + problem.penalty(W.reshape(problem.shape))
+    dual = dual_of_quadratic(problem, loss, float(np.vdot(gradient, W)), -gradient.reshape(problem.shape))
+    return primal - dual <= tol * abs(primal)
+
+
+def _prox(problem: Problem, V: Array, step: float) -> Array:
+    out = np.empty_like(V)
+    run_prox(problem._double_prox, V.reshape(problem.shape), step, out.reshape(problem.shape))
+    return out
+
+
+def _packed(problem: Problem, gram: Gram, W: Array) -> Array:
+    x = np.zeros(problem.packed_shape, problem.dtype)
+    x[: problem.p] = W.reshape(problem.shape)
+    if problem.fit_intercept:
+        x[problem.p] = (gram.centre - gram.means @ W).reshape(x[problem.p].shape)
+    return x
