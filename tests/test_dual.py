@@ -39,6 +39,22 @@ def test_without_l2_norms_have_a_gap(loss, regularizer):
     check_gap(cases.problem(loss, regularizer, n=60, seed=3, l2=0.0), tight=1e-5)
 
 
+@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": True}])
+def test_a_fused_lasso_has_a_gap_though_it_ignores_constants(loss, options):
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((60, 12)) + 0.3
+    y = cases.targets(loss, X @ np.repeat([0.5, -0.2, 0.1], 4), rng)
+    check_gap(ds.Problem(X, y, cases.losses()[loss], ds.FusedLasso(0.05), **options), tight=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.4, 0.9])
+def test_an_elastic_net_has_a_gap_of_its_own(ratio):
+    for loss in LOSSES:
+        small = cases.problem(loss, "l1", n=60, seed=3)
+        check_gap(ds.Problem(small._rows.X, np.squeeze(small._targets), small.loss, ds.ElasticNet(0.05, ratio)))
+
+
 @pytest.mark.parametrize("multi", [False, True])
 def test_with_weights_intercept_and_sparse_rows(multi):
     rng = np.random.default_rng(0)

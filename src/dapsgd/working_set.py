@@ -153,7 +153,7 @@ class _Search:
 
     def _active(self) -> Array:
         """Tell which units are not zero."""
-        nonzero = self.x[: self._problem.p].reshape(self._problem.p, -1).any(axis=1)
+        nonzero = np.any(self.x[: self._problem.p].reshape(self._problem.p, -1) != 0.0, axis=1)
         result: Array = np.logical_or.reduceat(nonzero[self._units.rows], self._units.starts[:-1])
         return result
 

@@ -1,0 +1,197 @@
+"""What ``auto`` chooses gives the same answer as the reference, with a certificate."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, random_array
+
+import dapsgd as ds
+from dapsgd import auto, columns, descent, working_set
+from dapsgd.losses import LOSSES
+
+from . import cases
+
+FALLING_APART = ["l1", "elastic_net", "group_lasso", "sparse_group_lasso", "box"]
+TIED = ["fused_lasso", "nuclear", "slope", "zero"]
+
+
+def check(problem, algorithm="auto", accuracy=1e-9, tol=1e-10):
+    best = ds.solve(problem, "fista", tol=1e-13, max_iter=50_000)
+    run = ds.solve(problem, algorithm, tol=tol)
+    scale = max(abs(best.objective), 1e-6)
+    assert run.objective <= best.objective + accuracy * scale
+    assert run.converged
+    assert run.objective == pytest.approx(problem.objective(run.x, run.intercept), rel=1e-12)
+    return run
+
+
+@pytest.mark.parametrize("regularizer", FALLING_APART)
+@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))
+@pytest.mark.parametrize("sparse", [False, True])
+def test_working_sets_reach_the_optimum(loss, regularizer, sparse):
+    for intercept in (False, True):
+        options = {"l2": 0.01 * intercept, "sample_weight": np.linspace(0.0, 2.0, 60), "fit_intercept": intercept}
+        check(cases.problem(loss, regularizer, n=60, seed=3, sparse=sparse, **options), "working-set")
+
+
+@pytest.mark.parametrize("regularizer", FALLING_APART)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_working_sets_with_several_targets(regularizer, sparse):
+    for intercept in (False, True):
+        check(cases.problem("squared", regularizer, multi=True, sparse=sparse, fit_intercept=intercept), "working-set")
+
+
+@pytest.mark.parametrize("regularizer", FALLING_APART + TIED)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("multi", [False, True])
+def test_gram_matrices_reach_the_optimum(regularizer, sparse, multi):
+    for intercept in (False, True):
+        options = {"l2": 0.01 * intercept, "sample_weight": np.linspace(0.0, 2.0, 60), "fit_intercept": intercept}
+        check(cases.problem("squared", regularizer, n=60, multi=multi, sparse=sparse, **options), "gram")
+
+
+def test_a_set_grows_as_long_as_units_outside_want_to_move():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 900))
+    y = X[:, :60] @ rng.standard_normal(60) + 0.1 * rng.standard_normal(200)
+    run = check(ds.Problem(X, y, regularizer=ds.L1(0.02)), tol=1e-9)
+    assert run.iterations > 2
+    assert "working-set" in run.message
+
+
+def test_only_the_columns_of_the_set_are_looked_at(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 2000))
+    y = 5.0 * X[:, 7] - 3.0 * X[:, 1500] + 0.1 * rng.standard_normal(300)
+    gathered = []
+    plain = columns.DenseColumns.add
+    monkeypatch.setattr(columns.DenseColumns, "add", lambda self, index: (gathered.extend(index), plain(self, index)))
+    run = check(ds.Problem(X, y, regularizer=ds.L1(0.5)))
+    assert np.flatnonzero(run.x).tolist() == [7, 1500]
+    assert len(gathered) < 400
+
+
+def test_too_large_a_set_is_left_to_full_gradients(monkeypatch):
+    monkeypatch.setattr(working_set, "_LARGEST", 5)
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((100, 30))
+    run = check(ds.Problem(X, X @ rng.standard_normal(30), regularizer=ds.L1(0.01)), tol=1e-8)
+    assert run.iterations > 20
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_columns_of_very_different_scale(scale):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((200, 40)) * np.logspace(-3, 3, 40)
+    X[:, 5] = 0.0
+    X[:, 6] = 3.0
+    y = X @ (rng.standard_normal(40) / np.logspace(-3, 3, 40)) + rng.standard_normal(200)
+    for fit_intercept in (False, True):
+        problem = ds.Problem(X, y, regularizer=ds.L1(0.01 * scale), fit_intercept=fit_intercept)
+        run = ds.solve(problem, tol=1e-8)
+        assert run.converged
+        assert run.gap <= 1e-8 * run.objective
+
+
+def test_nothing_to_do():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((50, 10)), rng.standard_normal(50)
+    problem = ds.Problem(X, y, regularizer=ds.L1(1.0))
+    above = ds.Problem(X, y, regularizer=ds.L1(1.01 * problem.lam_max()))
+    run = ds.solve(above)
+    assert run.converged
+    assert not run.x.any()
+
+
+def test_warm_starts_are_used():
+    problem = cases.problem("logistic", "l1", n=80)
+    cold = ds.solve(problem, tol=1e-8)
+    warm = ds.solve(problem, tol=1e-8, x0=cold.x)
+    assert warm.iterations == 0
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-8)
+
+
+def test_single_precision():
+    problem = cases.problem("logistic", "l1", n=200, dtype=np.float32)
+    double = cases.problem("logistic", "l1", n=200)
+    run = ds.solve(problem, tol=1e-4)
+    assert run.converged
+    assert run.x.dtype == np.float32
+    assert run.objective == pytest.approx(ds.solve(double, "fista", tol=1e-12).objective, rel=2e-4)
+
+
+def test_what_auto_chooses():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 8)), rng.standard_normal(60)
+    wide = rng.standard_normal((5, 80))
+
+    def chosen(X, y, **options):
+        return auto.choose(ds.Problem(X, y, **options), stochastic=False, step=None, average=False)[0]
+
+    assert chosen(X, y, regularizer=ds.L1(0.1)) == "working-set"
+    assert chosen(X, y, regularizer=ds.FusedLasso(0.1)) == "gram"
+    assert chosen(X, np.sign(y), loss=ds.Logistic(), regularizer=ds.FusedLasso(0.1)) == "fista"
+    assert chosen(wide, y[:5], regularizer=ds.FusedLasso(0.1)) == "fista"
+    many = np.ones((60_000, 90), np.float32)
+    assert chosen(many, np.ones(60_000), loss=ds.Logistic(), regularizer=ds.FusedLasso(0.1)) == "dap-svrg"
+
+
+def test_auto_listens_to_what_is_asked_for():
+    problem = cases.problem("squared", "l1")
+    assert ds.solve(problem, step=ds.InverseTime(100.0, 0.1), max_iter=50, tol=0).message.startswith("dap-sgd")
+    assert ds.solve(problem, average=True, max_iter=50, tol=0).message.startswith("dap-sgd")
+    assert ds.solve(problem, record_schedule=True, max_iter=50, tol=0, seed=0).schedule is not None
+    assert ds.solve(problem, batch_size=4, max_iter=50, tol=0).message.startswith("dap-svrg")
+    assert ds.solve(problem, workers=2).converged
+
+
+def test_the_reason_is_in_the_message():
+    run = ds.solve(cases.problem("squared", "fused_lasso"))
+    assert "gram (chosen because the loss is squared and there are few columns)" in run.message
+
+
+def test_a_residual_is_computed_when_asked_for():
+    problem = cases.problem("squared", "l1")
+    run = ds.solve(problem, tol=1e-10)
+    assert run.residual == pytest.approx(problem.residual(run.x), abs=1e-12)
+    assert np.isnan(run.trace.residual).all()
+    assert np.isfinite(ds.solve(problem, tol=1e-10, record_every=1).trace.residual).all()
+
+
+def test_extrapolation_never_makes_a_sweep_worse():
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((30, 12)) @ np.diag(np.logspace(0, -2, 12))
+    Q, g = A.T @ A, rng.standard_normal((12, 1))
+    bound = cases.problem("squared", "l1")._bound
+    part = descent.Part(descent.unit_handle(bound), np.arange(12), np.arange(13))
+    model = descent.GramModel(part, Q, g, np.zeros((12, 1)))
+
+    def penalty(w):
+        return bound.lam * float(np.abs(w).sum())
+
+    values = []
+    for sweeps in (1, 5, 6, 12, 50):
+        fresh = descent.GramModel(part, Q, g, np.zeros((12, 1)))
+        w = descent.descend(fresh, penalty, 0.0, sweeps)
+        values.append(0.5 * float((w.T @ Q @ w).item()) + float((g.T @ w).item()) + penalty(w))
+        assert fresh.value(fresh.state) == pytest.approx(values[-1] - penalty(w))
+    assert values == sorted(values, reverse=True)
+    assert model.sweep() > 0.0
+
+
+def test_gathered_columns_are_those_of_the_matrix():
+    rng = np.random.default_rng(6)
+    dense = rng.standard_normal((37, 20))
+    sparse = csr_matrix(random_array((37, 20), density=0.3, rng=rng))
+    weights, d = rng.random(37), rng.standard_normal((37, 2))
+    for X in (dense, sparse):
+        chosen = columns.no_columns(ds.Problem(X, np.ones(37))._rows)
+        chosen.add(np.array([3, 11]))
+        chosen.add(np.array([0, 19, 4]))
+        full = np.asarray(X.todense() if X is sparse else X)[:, [3, 11, 0, 19, 4]]
+        np.testing.assert_allclose(chosen.times(np.eye(5)), full)
+        np.testing.assert_allclose(chosen.transpose_times(d), full.T @ d)
+        if X is dense:
+            np.testing.assert_allclose(chosen.gram(weights), full.T @ (weights[:, None] * full))
+            np.testing.assert_allclose(chosen.gram(weights, 2), (full.T @ (weights[:, None] * full))[2:])
+        chosen.keep(np.array([1, 3]))
+        np.testing.assert_allclose(chosen.times(np.eye(2)), full[:, [1, 3]])
