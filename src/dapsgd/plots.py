@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ._files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,15 +87,6 @@ def plot_result(result: Result, path: Any = None) -> Figure:
 
 
 def save(figure: Figure, path: Any) -> None:
-    """Save a picture under a temporary name, then rename it: a reader never sees half of it."""
-    path = os.fspath(path)
-    root, ending = os.path.splitext(path)
-    temporary = f"{root}.{os.getpid()}.part{ending or '.png'}"
-    try:
+    """Save a picture, whole or not at all."""
+    with replacing(path, ending=".png") as temporary:
         figure.savefig(temporary, dpi=150)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
