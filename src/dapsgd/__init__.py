@@ -14,7 +14,7 @@ from . import theory
 from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
-from .errors import CompilationError, DapsgdError, DivergenceError
+from .errors import CompilationError, DapsgdError, DivergenceError, FileFormatError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from .problem import Problem
 from .regularizers import (
@@ -50,6 +50,7 @@ __all__ = [
     "DivergenceError",
     "ElasticNet",
     "Exponential",
+    "FileFormatError",
     "Fixed",
     "FusedLasso",
     "GroupLasso",
