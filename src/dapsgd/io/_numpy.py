@@ -24,7 +24,18 @@ _MATRIX = frozenset({"target", "drop", "dtype"})
 _ARCHIVE = frozenset({"target", "dtype", "n_features"})
 _LONGEST_HEADER = 1 << 16
 _MOST_DEFLATED = 1100  # zlib cannot make more bytes of one
-_ERRORS = (ValueError, SyntaxError, TypeError, struct.error, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
+_ERRORS = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 class Header(NamedTuple):

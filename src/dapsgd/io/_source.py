@@ -123,7 +123,7 @@ def reading(path: Path, kind: str, *errors: type[Exception]) -> Iterator[None]:
     """Turn what a library says of a file that it makes no sense of into one sentence with the file's name."""
     try:
         yield
-    except FileFormatError:
+    except (FileFormatError, FileNotFoundError, PermissionError):
         raise
     except (*_DAMAGED, *errors) as error:
         reason = " ".join(str(error).split()) or type(error).__name__
