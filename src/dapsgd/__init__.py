@@ -10,6 +10,8 @@
 array([0.03, 0.03, 2.98, 2.98])
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import theory
 from ._monitor import Checkup
 from ._terms import prox
@@ -24,6 +26,7 @@ from .regularizers import (
     ElasticNet,
     FusedLasso,
     GroupLasso,
+    NonNegative,
     NuclearNorm,
     Slope,
     SparseGroupLasso,
@@ -33,6 +36,9 @@ from .result import Result, Schedule, Trace
 from .runtimes import Exponential, Fixed, HeavyTailed, Recorded, Replay, Serial, Simulated, Straggler, Threads
 from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
+
+if TYPE_CHECKING:
+    from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
 
@@ -45,6 +51,10 @@ __all__ = [
     "Checkup",
     "CompilationError",
     "Constant",
+    "DAPClassifier",
+    "DAPClassifierCV",
+    "DAPRegressor",
+    "DAPRegressorCV",
     "DapsgdError",
     "DelayAdaptive",
     "DivergenceError",
@@ -59,6 +69,7 @@ __all__ = [
     "InverseTime",
     "Logistic",
     "Multinomial",
+    "NonNegative",
     "NuclearNorm",
     "Poisson",
     "Problem",
@@ -82,3 +93,19 @@ __all__ = [
     "solve",
     "theory",
 ]
+
+_ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimators when one is asked for: scikit-learn takes longer to import than all the rest."""
+    if name in _ESTIMATORS:
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})
