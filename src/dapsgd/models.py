@@ -79,7 +79,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> No
     path = _check_path(path)
     kinds = _estimators()
     kind = type(model).__name__
-    if kinds.get(kind) is not type(model):
+    if type(model) not in kinds.values():
         raise TypeError(f"model must be one of {', '.join(kinds)}; got {kind}")
     check_is_fitted(model)
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}

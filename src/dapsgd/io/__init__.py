@@ -20,6 +20,6 @@ array([[1., 2.],
 from ._dataset import Dataset
 from ._folder import convert, default_folder, open_folder
 from ._formats import ENDINGS, column_names
-from ._read import read
+from ._read import read, read_blocks
 
-__all__ = ["ENDINGS", "Dataset", "column_names", "convert", "default_folder", "open_folder", "read"]
+__all__ = ["ENDINGS", "Dataset", "column_names", "convert", "default_folder", "open_folder", "read", "read_blocks"]

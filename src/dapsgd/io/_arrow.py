@@ -13,7 +13,7 @@ from ._columns import pick
 from ._dataset import Array
 from ._source import BLOCK_BYTES, Block, Options, Source, reading
 
-__all__ = ["names", "open_source"]
+__all__ = ["look", "open_source"]
 
 _USED = frozenset({"target", "drop", "features", "dtype"})
 
@@ -51,9 +51,10 @@ def _kind(path: Path) -> str:
     return "Parquet" if _is_parquet(path) else "Arrow"
 
 
-def names(path: Path, options: Options) -> list[str]:
-    """Return the names of the columns."""
-    return list(_schema(path).names)
+def look(path: Path, options: Options) -> tuple[int, list[str]]:
+    """Return the number of columns and their names."""
+    names = list(_schema(path).names)
+    return len(names), names
 
 
 def open_source(path: Path, options: Options) -> Source:

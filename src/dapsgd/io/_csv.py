@@ -16,7 +16,7 @@ from ._columns import Picked, pick
 from ._dataset import Array
 from ._source import BLOCK_BYTES, Block, Options, Source, open_bytes, reading
 
-__all__ = ["names", "open_source"]
+__all__ = ["look", "open_source"]
 
 _USED = frozenset({"target", "drop", "features", "header", "dtype"})
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "."})
@@ -34,9 +34,10 @@ class _Layout(NamedTuple):
     longest: int  # bytes in a line, as far as seen
 
 
-def names(path: Path, options: Options) -> list[str] | None:
-    """Return the names of the columns, None without a header."""
-    return _look(path, options).names
+def look(path: Path, options: Options) -> tuple[int, list[str] | None]:
+    """Return the number of columns and their names, None without a header."""
+    layout = _look(path, options)
+    return layout.width, layout.names
 
 
 def open_source(path: Path, options: Options) -> Source:

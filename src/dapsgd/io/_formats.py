@@ -11,7 +11,7 @@ from ..errors import FileFormatError
 from . import _arrow, _csv, _numpy, _svmlight
 from ._source import Options, Source
 
-__all__ = ["ENDINGS", "Format", "column_names", "format_of", "open_source"]
+__all__ = ["ENDINGS", "Format", "check_path", "column_names", "format_of", "layout", "open_source"]
 
 
 class Format(NamedTuple):
@@ -19,13 +19,13 @@ class Format(NamedTuple):
 
     name: str
     open: Callable[[Path, Options], Source]
-    names: Callable[[Path, Options], list[str] | None] | None = None
+    look: Callable[[Path, Options], tuple[int, list[str] | None]] | None = None  # the number and the names of columns
     gzip: bool = False  # may be compressed
 
 
-_CSV = Format("csv", _csv.open_source, _csv.names, gzip=True)
+_CSV = Format("csv", _csv.open_source, _csv.look, gzip=True)
 _SVMLIGHT = Format("svmlight", _svmlight.open_source, gzip=True)
-_COLUMNS = Format("arrow", _arrow.open_source, _arrow.names)
+_COLUMNS = Format("arrow", _arrow.open_source, _arrow.look)
 
 ENDINGS: dict[str, Format] = {
     ".csv": _CSV,
@@ -34,7 +34,7 @@ ENDINGS: dict[str, Format] = {
     ".svm": _SVMLIGHT,
     ".svmlight": _SVMLIGHT,
     ".libsvm": _SVMLIGHT,
-    ".npy": Format("npy", _numpy.open_npy),
+    ".npy": Format("npy", _numpy.open_npy, _numpy.look_npy),
     ".npz": Format("npz", _numpy.open_npz),
     ".parquet": _COLUMNS,
     ".pq": _COLUMNS,
@@ -83,5 +83,12 @@ def column_names(path: Any, *, header: bool | None = None) -> list[str] | None:
         Whether the first line of a CSV file is a header; by default it is if it holds anything that is not a number.
     """
     path = check_path(path)
-    found = format_of(path)
-    return None if found.names is None else found.names(path, Options(header=header))
+    return None if format_of(path).look is None else layout(path, header)[1]
+
+
+def layout(path: Path, header: bool | None = None) -> tuple[int, list[str] | None]:
+    """Return the number of columns of a table, and their names if it has any."""
+    look = format_of(path).look
+    if look is None:
+        raise ValueError(f"{path} is no table")
+    return look(path, Options(header=header))

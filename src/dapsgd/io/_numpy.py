@@ -18,7 +18,7 @@ from ._columns import pick
 from ._dataset import Array
 from ._source import BLOCK_BYTES, Block, Options, Source, reading
 
-__all__ = ["Header", "open_npy", "open_npz", "read_header", "stored_array"]
+__all__ = ["Header", "look_npy", "open_npy", "open_npz", "read_header", "stored_array"]
 
 _MATRIX = frozenset({"target", "drop", "dtype"})
 _ARCHIVE = frozenset({"target", "dtype", "n_features"})
@@ -80,12 +80,22 @@ def read_header(file: IO[bytes], size: int, what: str) -> Header:
     return Header(shape, fortran, dtype, offset)
 
 
-def open_npy(path: Path, options: Options) -> Source:
-    """Open a matrix for reading; targets are columns of it."""
-    options.check(path, "an NPY file", _MATRIX)
+def _look(path: Path) -> Header:
     with reading(path, "NPY", *_ERRORS), open(path, "rb") as file:
         header = read_header(file, path.stat().st_size, str(path))
     _check_matrix(str(path), header)
+    return header
+
+
+def look_npy(path: Path, options: Options) -> tuple[int, None]:
+    """Return the number of columns; they have no names."""
+    return _look(path).shape[1], None
+
+
+def open_npy(path: Path, options: Options) -> Source:
+    """Open a matrix for reading; targets are columns of it."""
+    options.check(path, "an NPY file", _MATRIX)
+    header = _look(path)
     matrix = header.map(path)
     picked = pick(path, None, header.shape[1], options)
     dtype = _float(header.dtype, options)

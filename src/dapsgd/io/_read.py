@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ._formats import open_source
 from ._labels import Labels, decode
 from ._source import Column, make_options
 
-__all__ = ["read"]
+__all__ = ["read", "read_blocks"]
 
 
 def read(
@@ -83,6 +83,21 @@ def read(
     X, first_is_zero = _join(parts, source)
     y = decode(np.concatenate(targets), labels.names) if targets else None
     return Dataset(X, y, source.feature_names, source.target_names, first_is_zero)
+
+
+def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Dataset]:
+    """Read a file in blocks of rows, so that only one is in memory at a time; options are those of :func:`read`.
+
+    Of svmlight files the number of columns must be given, and whether they start at 0 does: no block knows of the others.
+    """
+    given = {"drop": None, "features": None, "header": None, "zero_based": None, "n_features": None, "dtype": None} | options
+    source = open_source(path, make_options(target, **given))
+    for X, y in source.blocks(lambda _: None):
+        joined, zero_based = _join([X], source)
+        text = y is not None and y.dtype == object
+        yield Dataset(
+            joined, y.astype(str) if y is not None and text else y, source.feature_names, source.target_names, zero_based
+        )
 
 
 def _join(parts: list[Any], source: Any) -> tuple[Any, bool | None]:
