@@ -117,14 +117,14 @@ def fit(
         bool, typer.Option("--standardize", help="Penalise columns scaled alike; coefficients are in the original units.")
     ] = False,
     algorithm: Annotated[str | None, typer.Option(help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Workers; all cores by default.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")] = None,
     tol: Annotated[float | None, typer.Option(help="The relative accuracy; 1e-4 by default.")] = None,
     max_passes: Annotated[float | None, typer.Option(help="Stop after so many passes over the data.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random choice of rows.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random choice of rows.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out, by name or position; again for more.")] = None,
     header: _Header = None,
     zero_based: _ZeroBased = None,
-    columns: Annotated[int | None, typer.Option(help="The number of columns of an svmlight file.")] = None,
+    n_features: Annotated[int | None, typer.Option(min=1, help="The number of columns of an svmlight file.")] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
     convert: Annotated[
         bool | None, typer.Option("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
@@ -139,7 +139,7 @@ def fit(
     from .commands import fit as command
     from .commands._summary import table
 
-    reading = _given(target=target, drop=drop, header=header, zero_based=zero_based, n_features=columns, dtype=dtype)
+    reading = _given(target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype)
     options = _given(
         penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds, fit_intercept=intercept,
         positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes, random_state=seed,
@@ -297,6 +297,9 @@ def _explained() -> Iterator[None]:
     """Show an error that the user can do something about as a sentence; end with status 2, or 1 if the run itself failed."""
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(130) from None
     except (DivergenceError, MemoryError) as error:
         typer.echo(f"error: {error or 'out of memory'}", err=True)
         raise typer.Exit(1) from None

@@ -61,8 +61,13 @@ def make_options(target: Any, drop: Any, features: Any, header: Any, zero_based:
         header=header,
         zero_based=zero_based,
         n_features=None if n_features is None else positive_integer("n_features", n_features),
-        dtype=None if dtype is None else known_name("dtype", np.dtype(dtype).name, ("float32", "float64")),
+        dtype=None if dtype is None else _dtype(dtype),
     )
+
+
+def _dtype(value: Any) -> str:
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    return known_name("dtype", name, ("float32", "float64"))
 
 
 def _columns(name: str, value: Any) -> tuple[Column, ...]:
