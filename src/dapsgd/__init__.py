@@ -18,6 +18,7 @@ from ._terms import prox
 from .algorithms import ALGORITHMS
 from .errors import CompilationError, DapsgdError, DivergenceError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
+from .path import Path, path
 from .problem import Problem
 from .regularizers import (
     L1,
@@ -70,6 +71,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "Path",
     "Poisson",
     "Problem",
     "Recorded",
@@ -88,6 +90,7 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "path",
     "prox",
     "solve",
     "theory",
