@@ -27,6 +27,8 @@ FITS = {
     "poisson": lambda: ds.DAPRegressor("l1", 0.1, loss="poisson").fit(X, np.round(np.exp(X[:, 0] / 3))),
     "loss object": lambda: ds.DAPRegressor("l1", 0.1, loss=ds.Huber(0.5)).fit(X, Y),
     "penalty object": lambda: ds.DAPRegressor(ds.L1(0.1)).fit(X, Y),
+    "cross-validation": lambda: ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, Y),
+    "cross-validated classes": lambda: ds.DAPClassifierCV("l1", alphas=3, cv=2).fit(X, WORDS),
     "two classes": lambda: ds.DAPClassifier("l1", 0.01).fit(X, Y > 0),
     "words": lambda: ds.DAPClassifier("l1", 0.01).fit(X, WORDS),
     "objects": lambda: ds.DAPClassifier("l1", 0.01).fit(X, WORDS.astype(object)),
@@ -51,7 +53,9 @@ def test_a_loaded_model_predicts_the_same(tmp_path, name):
     assert loaded.metadata_ == {"where": ["here"]}
     assert loaded.objective_ == model.objective_
     assert loaded.n_iter_ == model.n_iter_
-    assert loaded.alpha == model.alpha
+    assert getattr(loaded, "alpha_", loaded.get_params().get("alpha")) == getattr(
+        model, "alpha_", model.get_params().get("alpha")
+    )
     assert type(loaded.intercept_) is type(model.intercept_)
     if name not in ("penalty object", "objects"):
         assert repr(loaded) == repr(model)

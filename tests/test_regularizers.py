@@ -101,7 +101,7 @@ def test_prox_equals_cvxpys(name, shape, step):
         ours = ((p - v) ** 2).sum() / (2.0 * step) + naive_value(name, h, p)
         # The value is 1/step-strongly convex: a gap g in it means a distance of at most sqrt(2 g step).
         assert ours == pytest.approx(value, rel=1e-8, abs=1e-8)
-        np.testing.assert_allclose(p, u.value, atol=1e-4)
+        np.testing.assert_allclose(p, u.value, atol=2e-4)
 
 
 @every_regularizer
@@ -192,7 +192,9 @@ def test_few_entries(name, shape):
 
 def is_homogeneous(bound, shape):
     w = np.linspace(-0.01, 0.012, math.prod(shape)).reshape(shape)
-    return all(math.isclose(run_value(bound, 2.0**k * w), 2.0**k * run_value(bound, w)) for k in range(12))
+    return all(
+        math.isclose(run_value(bound, 2.0**k * v), 2.0**k * run_value(bound, v)) for k in range(12) for v in (w, np.abs(w))
+    )
 
 
 @every_regularizer

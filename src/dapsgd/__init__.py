@@ -18,6 +18,7 @@ from ._terms import prox
 from .algorithms import ALGORITHMS
 from .errors import CompilationError, DapsgdError, DivergenceError, FileFormatError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
+from .path import Path, path
 from .problem import Problem
 from .regularizers import (
     L1,
@@ -38,6 +39,7 @@ from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
+    from . import io, models
     from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
@@ -71,6 +73,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "Path",
     "Poisson",
     "Problem",
     "Recorded",
@@ -89,16 +92,24 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "io",
+    "models",
+    "path",
     "prox",
     "solve",
     "theory",
 ]
 
+_MODULES = ("io", "models")
 _ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
 
 
 def __getattr__(name: str) -> Any:
-    """Import the estimators when one is asked for: scikit-learn takes longer to import than all the rest."""
+    """Import the estimators and files when one is asked for: scikit-learn takes longer to import than all the rest."""
+    if name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
     if name in _ESTIMATORS:
         from . import estimators
 

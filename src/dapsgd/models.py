@@ -91,7 +91,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> No
         "version": _VERSION,
         "estimator": kind,
         "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
-        "numbers": {name: float(getattr(model, name)) for name in _NUMBERS if hasattr(model, name)},
+        "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
         "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
         "metadata": dict(metadata or {}),
     }
