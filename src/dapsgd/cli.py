@@ -152,7 +152,9 @@ def fit(
     typer.echo(json.dumps(about) if as_json else table(about))
     typer.echo(f"model: {out}", err=as_json)
     if not about["converged"] and tol != 0.0:
-        typer.echo(f"the tolerance was not reached ({about['message']}): raise --max-passes or --tol", err=True)
+        typer.echo(
+            f"the tolerance was not reached ({about['message']}): raise --max-passes or --tol, or try --standardize", err=True
+        )
         raise typer.Exit(1)
 
 
