@@ -141,6 +141,16 @@ def test_columns_without_names_are_taken_in_order():
     assert "wide.csv has 12 columns; model.npz has coefficients for 6" in outcome.output
 
 
+def test_a_model_fitted_in_python_to_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    model = ds.DAPRegressor("l1", 0.1).fit(pandas.DataFrame(X, columns=NAMES), Y)
+    models.save(model, "frame.npz")
+    order = [3, 0, 5, 1, 4, 2]
+    write("mixed.csv", X[:, order], None, [NAMES[j] for j in order])
+    done("predict", "frame.npz", "mixed.csv")
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], X @ model.coef_ + model.intercept_)
+
+
 def test_several_targets():
     write("two.csv", y=Y)
     done("fit", "t.csv", "--target", "y", "--target", "a_1", "--penalty", "nuclear", "--alpha", "0.05")

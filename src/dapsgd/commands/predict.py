@@ -30,6 +30,8 @@ def run(
         what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
         raise ValueError(f"--proba needs a model with the logistic or multinomial loss; {model_path} is for {what}")
     options = _reading(model, model_path, data, header, zero_based)
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # columns have been found by name here; arrays have none, of which scikit-learn would warn
     if str(out) != "-":
         if not out.parent.is_dir():
             raise ValueError(f"--out: the folder {out.parent} does not exist")
