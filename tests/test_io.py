@@ -66,6 +66,7 @@ def kinds(folder):
 @pytest.fixture
 def arrow_always(monkeypatch):
     monkeypatch.setattr(_csv, "_WORTH_ARROW", 0)
+    monkeypatch.setattr(_csv, "_ARROW_BLOCK", 300)
 
 
 @pytest.fixture

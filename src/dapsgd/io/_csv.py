@@ -20,6 +20,7 @@ __all__ = ["look", "open_source"]
 
 _USED = frozenset({"target", "drop", "features", "header", "dtype"})
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "."})
+_ARROW_BLOCK = 1 << 20  # bytes: pyarrow reads some thirty of these ahead
 _WORTH_ARROW = 1 << 20  # bytes: importing pyarrow takes as long as reading this
 
 
@@ -185,7 +186,7 @@ def _with_arrow(path: Path, layout: _Layout, picked: Picked, text: bool, report:
         with reading(path, "CSV", pa.ArrowInvalid, pa.ArrowKeyError), file:
             batches = arrow.open_csv(
                 file,
-                arrow.ReadOptions(column_names=columns, skip_rows=layout.skip, block_size=max(BLOCK_BYTES, layout.longest)),
+                arrow.ReadOptions(column_names=columns, skip_rows=layout.skip, block_size=max(_ARROW_BLOCK, layout.longest)),
                 arrow.ParseOptions(delimiter=layout.delimiter),
                 arrow.ConvertOptions(column_types=types, include_columns=wanted),
             )

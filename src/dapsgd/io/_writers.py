@@ -45,11 +45,10 @@ class GrowingArray:
 
 
 def rewrite(path: Path, dtype: Any, shift: int = 0) -> None:
-    """Add a number to every entry of a file of integers, and store them as another type."""
-    old = np.load(path, mmap_mode="r", allow_pickle=False)
+    """Add a number to every entry of a file of int64 that is one of these, and store them as another type."""
     new = path.with_name(f"{path.name}.new")
-    with GrowingArray(new, dtype) as out:
-        for start in range(0, len(old), _PIECE):
-            out.append(np.asarray(old[start : start + _PIECE]) + shift)
-    old._mmap.close()
+    with open(path, "rb") as old, GrowingArray(new, dtype) as out:
+        old.seek(_HEADER)
+        while (piece := np.fromfile(old, np.int64, _PIECE)).size:
+            out.append(piece + shift)
     new.replace(path)
