@@ -30,6 +30,7 @@ def regularizers(size=P, strength=0.05):
         "nuclear": ds.NuclearNorm(strength),
         "slope": ds.Slope(strength * np.linspace(2.0, 0.5, size)),
         "box": ds.Box(-0.2, math.inf),
+        "non_negative": ds.NonNegative(strength, 0.7),
     }
     missing = set(ds.REGULARIZERS) - set(made)
     if missing:

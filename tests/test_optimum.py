@@ -44,6 +44,7 @@ PENALTIES = {
     "nuclear": lambda h, w: h.lam * (cp.norm2(w) if w.ndim == 1 else cp.normNuc(w)),
     "slope": sorted_l1,
     "box": lambda h, w: cp.Constant(0.0),
+    "non_negative": lambda h, w: h.lam * (h.ratio * cp.sum(w) + 0.5 * (1.0 - h.ratio) * cp.sum_squares(w)),
 }
 
 # Of predictions and targets, both n x q: an expression whose sum of entries is the loss of all rows, one row each.
@@ -63,6 +64,7 @@ def penalty_in_cvxpy(name, h, w):
     """A regulariser of the registry as an expression and constraints of cvxpy."""
     bounds = [w[...] >= h.low] if name == "box" and np.isfinite(h.low) else []
     bounds += [w[...] <= h.high] if name == "box" and np.isfinite(h.high) else []
+    bounds += [w[...] >= 0.0] if name == "non_negative" else []
     return PENALTIES[name](h, w), bounds
 
 
@@ -105,6 +107,8 @@ def check(problem, loss, regularizer):
     # The objective is the one cvxpy has been given, and its answer, made feasible, is no better than ours.
     if regularizer == "box":
         w = np.clip(w, problem.regularizer.low, problem.regularizer.high)
+    if regularizer == "non_negative":
+        w = np.maximum(w, 0.0)
     theirs = problem.objective(w, intercept)
     assert abs(theirs - expected) <= accuracy
     assert result.objective <= theirs + 1e-12 * max(1.0, abs(theirs))

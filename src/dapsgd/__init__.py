@@ -10,12 +10,15 @@
 array([0.03, 0.03, 2.98, 2.98])
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import theory
 from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
-from .errors import CompilationError, DapsgdError, DivergenceError
+from .errors import CompilationError, DapsgdError, DivergenceError, FileFormatError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
+from .path import Path, path
 from .problem import Problem
 from .regularizers import (
     L1,
@@ -24,6 +27,7 @@ from .regularizers import (
     ElasticNet,
     FusedLasso,
     GroupLasso,
+    NonNegative,
     NuclearNorm,
     Slope,
     SparseGroupLasso,
@@ -33,6 +37,10 @@ from .result import Result, Schedule, Trace
 from .runtimes import Exponential, Fixed, HeavyTailed, Recorded, Replay, Serial, Simulated, Straggler, Threads
 from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
+
+if TYPE_CHECKING:
+    from . import io, models
+    from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
 
@@ -45,11 +53,16 @@ __all__ = [
     "Checkup",
     "CompilationError",
     "Constant",
+    "DAPClassifier",
+    "DAPClassifierCV",
+    "DAPRegressor",
+    "DAPRegressorCV",
     "DapsgdError",
     "DelayAdaptive",
     "DivergenceError",
     "ElasticNet",
     "Exponential",
+    "FileFormatError",
     "Fixed",
     "FusedLasso",
     "GroupLasso",
@@ -58,7 +71,9 @@ __all__ = [
     "InverseTime",
     "Logistic",
     "Multinomial",
+    "NonNegative",
     "NuclearNorm",
+    "Path",
     "Poisson",
     "Problem",
     "Recorded",
@@ -77,7 +92,31 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "io",
+    "models",
+    "path",
     "prox",
     "solve",
     "theory",
 ]
+
+_MODULES = ("io", "models")
+_ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimators and files when one is asked for: scikit-learn takes longer to import than all the rest."""
+    if name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
+    if name in _ESTIMATORS:
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})

@@ -1,7 +1,9 @@
-"""The command line: ``dapsgd demo``, ``dapsgd simulate``, ``dapsgd reproduce``."""
+"""The command line: ``dapsgd demo``, ``fit``, ``predict``, ``simulate`` and ``reproduce``."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from .errors import DapsgdError
+from .errors import DapsgdError, DivergenceError
 
 __all__ = ["app", "main"]
 
@@ -61,6 +63,129 @@ def demo(
         typer.echo(f"cannot save the picture to {out}: {error}", err=True)
         raise typer.Exit(1) from None
     typer.echo(f"picture: {out}")
+
+
+_FIT_EXAMPLES = """
+Examples:
+
+  dapsgd fit spectra.csv --target octane --penalty fused_lasso --alpha 0.01
+
+  dapsgd fit genes.parquet --target tumour --penalty group_lasso --groups prefix:_
+
+  dapsgd fit a9a.svm --loss logistic --penalty l1 --alpha 0.001 --out a9a.npz
+
+  dapsgd fit river.csv --target now --target later --penalty nuclear
+
+Exit status: 0 done; 1 the tolerance was not reached (the model is written all
+the same) or the run failed; 2 a wrong call or a bad file; 130 interrupted.
+"""
+_PREDICT_EXAMPLES = """
+Examples:
+
+  dapsgd predict model.npz new.csv --out predictions.csv
+
+  dapsgd predict tumour.npz patients.parquet --proba --out -
+"""
+_Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a CSV file starts with names.")]
+_ZeroBased = Annotated[bool | None, typer.Option("--zero-based/--one-based", help="The first index of an svmlight file.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+
+
+@app.command(epilog=_FIT_EXAMPLES)
+def fit(
+    data: Annotated[Path, typer.Argument(help="CSV, svmlight, NPY, NPZ, Parquet or Arrow; its ending says which.")],
+    target: Annotated[
+        list[str] | None, typer.Option(help="The target's column, by name or position (-1: the last); again for more.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.npz"),
+    task: Annotated[str, typer.Option(help="regression, classification, or auto: by the loss and the target.")] = "auto",
+    loss: Annotated[
+        str | None, typer.Option(help="squared, huber, poisson; logistic, multinomial, squared_hinge. By the task.")
+    ] = None,
+    penalty: Annotated[str, typer.Option(help="A name from dapsgd.REGULARIZERS, such as l1 or fused_lasso.")] = "l1",
+    alpha: Annotated[float | None, typer.Option(help="The strength of the penalty; 1 for regression, else 0.01.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(help="A size, prefix:_ (names up to the first _), or a file with a label per column.")
+    ] = None,
+    l1_ratio: Annotated[float | None, typer.Option(help="The share of the L1 norm, where the penalty has one.")] = None,
+    l2: Annotated[float | None, typer.Option(help="The strength of an additional squared norm.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Where the Huber loss becomes a line.")] = None,
+    bounds: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest coefficient: box.")] = None,
+    positive: Annotated[bool, typer.Option("--positive", help="Allow no negative coefficient.")] = False,
+    intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Fit a constant.")] = True,
+    standardize: Annotated[
+        bool, typer.Option("--standardize", help="Penalise columns scaled alike; coefficients are in the original units.")
+    ] = False,
+    algorithm: Annotated[str | None, typer.Option(help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")] = None,
+    tol: Annotated[float | None, typer.Option(help="The relative accuracy; 1e-4 by default.")] = None,
+    max_passes: Annotated[float | None, typer.Option(help="Stop after so many passes over the data.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random choice of rows.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out, by name or position; again for more.")] = None,
+    header: _Header = None,
+    zero_based: _ZeroBased = None,
+    n_features: Annotated[int | None, typer.Option(min=1, help="The number of columns of an svmlight file.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
+    convert: Annotated[
+        bool | None, typer.Option("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
+    ] = None,
+    cache: Annotated[Path | None, typer.Option(help="A folder for converted data; by default next to the file.")] = None,
+    progress: Annotated[
+        bool | None, typer.Option("--progress/--no-progress", help="Show progress; by default on a terminal.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Fit a regularised linear model to a file of data, and write it to a model file."""
+    from .commands import fit as command
+    from .commands._summary import table
+
+    reading = _given(target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype)
+    options = _given(
+        penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds, fit_intercept=intercept,
+        positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes, random_state=seed,
+    )  # fmt: skip
+    with _explained():
+        about = command.run(
+            data, out, reading=reading, options=options, task=task, loss=loss, groups=groups, scaled=standardize,
+            convert_it=convert, cache=cache, progress=sys.stderr.isatty() if progress is None else progress,
+        )  # fmt: skip
+    typer.echo(json.dumps(about) if as_json else table(about))
+    typer.echo(f"model: {out}", err=as_json)
+    if not about["converged"] and tol != 0.0:
+        typer.echo(
+            f"the tolerance was not reached ({about['message']}): raise --max-passes or --tol, or try --standardize", err=True
+        )
+        raise typer.Exit(1)
+
+
+@app.command(epilog=_PREDICT_EXAMPLES)
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model file, from dapsgd fit or dapsgd.models.save.")],
+    data: Annotated[Path, typer.Argument(help="The data; columns are found by name where both have names.")],
+    out: Annotated[Path, typer.Option(help="Where to write the predictions, as CSV; - is standard output.")] = Path(
+        "predictions.csv"
+    ),
+    proba: Annotated[bool, typer.Option("--proba", help="Write also the probability of every class.")] = False,
+    header: _Header = None,
+    zero_based: _ZeroBased = None,
+    as_json: _Json = False,
+) -> None:
+    """Predict with a model file; if the data hold the target as well, say how good the predictions are."""
+    from .commands import predict as command
+
+    with _explained():
+        about = command.run(model, data, out, proba=proba, header=header, zero_based=zero_based)
+    if as_json:
+        typer.echo(json.dumps(about), err=str(out) == "-")
+        return
+    typer.echo(f"{about['rows']:,} predictions: {out}", err=True)
+    if about.get("score") is not None:
+        typer.echo(f"{about['score_name']}: {about['score']:.4f}", err=str(out) == "-")
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None and value != []}
 
 
 @app.command()
@@ -171,9 +296,15 @@ def reproduce(
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Show an error that the user can do something about as a sentence, and end with status 2."""
+    """Show an error that the user can do something about as a sentence; end with status 2, or 1 if the run itself failed."""
     try:
         yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(130) from None
+    except (DivergenceError, MemoryError) as error:
+        typer.echo(f"error: {error or 'out of memory'}", err=True)
+        raise typer.Exit(1) from None
     except (ValueError, TypeError, OSError, ImportError, DapsgdError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None

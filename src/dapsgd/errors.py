@@ -1,6 +1,6 @@
 """The errors of this package that are not a plain ``ValueError`` or ``TypeError``."""
 
-__all__ = ["CompilationError", "DapsgdError", "DivergenceError"]
+__all__ = ["CompilationError", "DapsgdError", "DivergenceError", "FileFormatError"]
 
 
 class DapsgdError(Exception):
@@ -33,3 +33,7 @@ class DivergenceError(DapsgdError, ArithmeticError):
     def __reduce__(self) -> tuple[type["DivergenceError"], tuple[int, float]]:
         """Pickle by the two numbers, not by the sentence."""
         return DivergenceError, (self.iteration, self.suggested_step)
+
+
+class FileFormatError(DapsgdError, ValueError):
+    """A file or folder that is damaged, or is not of the kind it should be; the sentence names it and says where."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._files import replacing
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .estimators.cv import CrossValidated
+    from .path import Path
     from .result import Result, Trace
 
-__all__ = ["COLOURS", "plot_result", "plot_trace", "save"]
+__all__ = ["COLOURS", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
@@ -85,16 +88,60 @@ def plot_result(result: Result, path: Any = None) -> Figure:
     return figure
 
 
+def plot_path(found: Path, path: Any = None, chosen: float | None = None) -> Figure:
+    """Draw every coefficient against the strength, a panel a target; mark the chosen strength, if there is one."""
+    coefs = found.coefs if found.coefs.ndim == 3 else found.coefs[:, None]
+    targets = coefs.shape[1]
+    columns = min(targets, 3)
+    lines = -(-targets // columns)
+    figure = pyplot().figure(figsize=(5.0 * columns, 3.4 * lines), layout="constrained")
+    for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
+        if k >= targets:
+            ax.remove()
+            continue
+        ever = coefs[:, k].any(axis=1)
+        ax.plot(found.lams, coefs[ever, k].T, linewidth=1.0)
+        if targets > 1:
+            ax.set_title(f"target {k}", fontsize=10)
+        ax.set_ylabel("coefficient")
+        _dress_strengths(ax, found.lams, chosen)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
+    """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
+    figure = pyplot().figure(figsize=(5.0, 3.4), layout="constrained")
+    ax = figure.add_subplot()
+    alphas, scores = model.best_curve()
+    mean, error = scores.mean(axis=1), scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8)
+    ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
+    ax.fill_between(
+        alphas, mean - error, mean + error, color=COLOURS["dap"], alpha=0.2, linewidth=0.0, label="one standard error"
+    )
+    ax.set_ylabel(model.score_name_)
+    _dress_strengths(ax, alphas, model.alpha_)
+    ax.legend(frameon=False, fontsize=8)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def _dress_strengths(ax: Any, lams: Any, chosen: float | None) -> None:
+    """Put decreasing strengths on the horizontal axis."""
+    if (np.asarray(lams) > 0.0).all():
+        ax.set_xscale("log")
+    ax.invert_xaxis()
+    if chosen is not None:
+        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", label="chosen")
+    ax.set_xlabel("strength")
+    ax.grid(True, color="#dddddd", linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
 def save(figure: Figure, path: Any) -> None:
-    """Save a picture under a temporary name, then rename it: a reader never sees half of it."""
-    path = os.fspath(path)
-    root, ending = os.path.splitext(path)
-    temporary = f"{root}.{os.getpid()}.part{ending or '.png'}"
-    try:
+    """Save a picture, whole or not at all."""
+    with replacing(path, ending=".png") as temporary:
         figure.savefig(temporary, dpi=150)
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

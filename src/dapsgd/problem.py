@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -168,6 +169,22 @@ class Problem:
         from .lam_max import lam_max
 
         return lam_max(self)
+
+    def with_regularizer(self, regularizer: Any) -> Problem:
+        """Return the same problem with another regulariser: the data is shared, and so is what is known about it.
+
+        Examples
+        --------
+        >>> import dapsgd as ds
+        >>> import numpy as np
+        >>> problem = ds.Problem(np.eye(3), [3.0, 0.1, -2.0], regularizer=ds.L1(0.5))
+        >>> ds.solve(problem.with_regularizer(ds.L1(1.0)), tol=1e-10).x.round(6)
+        array([ 1.5, 0. , -0.5])
+        """
+        other = copy.copy(self)
+        other.regularizer = regularizer
+        other._bound = bind(regularizer, self.shape)
+        return other
 
     # What algorithms call: a packed parameter, with the intercept in an additional last row.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
 from collections.abc import Callable, Sequence
@@ -14,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._files import write_text
 from ..errors import DapsgdError
 from ..runtimes._plan import available_cores
 
-__all__ = ["Claim", "Numbers", "Part", "Settings", "Store", "Task", "machine", "write_text"]
+__all__ = ["Claim", "Numbers", "Part", "Settings", "Store", "Task", "machine"]
 
 Numbers = dict[str, Any]  # what a task leaves behind: numbers, strings and lists of these, by name
 
@@ -127,20 +127,6 @@ def machine() -> dict[str, Any]:
         "scipy": scipy.__version__,
         "numba": numba.__version__,
     }
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it: a reader never sees half of it."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        if temporary.exists():
-            temporary.unlink()
 
 
 def median(values: Sequence[float]) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ._tasks import Claim, Settings, write_text
+from .._files import write_text
+from ._tasks import Claim, Settings
 
 __all__ = ["Section", "claims_text", "write_report"]
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from .._checks import known_name, positive_integer
+from .._files import write_text
 from ..plots import pyplot, save
 from ..runtimes._plan import available_cores
-from ._tasks import Claim, Numbers, Part, Settings, Store, Task, write_text
+from ._tasks import Claim, Numbers, Part, Settings, Store, Task
 from .delays import DELAYS
 from .figure1 import FIGURE1
 from .figure2 import FIGURE2

@@ -19,6 +19,7 @@ from .elastic_net import ElasticNet
 from .fused_lasso import FusedLasso
 from .group_lasso import GroupLasso
 from .l1 import L1
+from .non_negative import NonNegative
 from .nuclear_norm import NuclearNorm
 from .slope import Slope
 from .sparse_group_lasso import SparseGroupLasso
@@ -31,6 +32,7 @@ __all__ = [
     "ElasticNet",
     "FusedLasso",
     "GroupLasso",
+    "NonNegative",
     "NuclearNorm",
     "Slope",
     "SparseGroupLasso",
@@ -47,4 +49,5 @@ REGULARIZERS: dict[str, type] = {
     "nuclear": NuclearNorm,
     "slope": Slope,
     "box": Box,
+    "non_negative": NonNegative,
 }

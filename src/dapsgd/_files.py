@@ -1,0 +1,72 @@
+"""Files that are whole or not there: written under a temporary name in the same folder, then renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["replacing", "replacing_folder", "write_text"]
+
+
+@contextmanager
+def replacing(path: Any, ending: str = "") -> Iterator[Path]:
+    """Give the name of a file to write, which takes the place of ``path`` if the block ends without an error.
+
+    The name ends as ``path`` does, or in ``ending`` if that has none. Whatever goes wrong, Ctrl-C included, the temporary
+    file is removed and ``path`` stays as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder) / "note.txt") as temporary:
+    ...         _ = temporary.write_text("whole")
+    ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+    [('note.txt', 'whole')]
+    """
+    path = Path(os.path.realpath(path))  # through a link, to the file it stands for
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}.part{path.suffix or ending}")
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Any, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def replacing_folder(path: Any) -> Iterator[Path]:
+    """Give an empty folder to fill, which takes the place of the folder ``path`` if the block ends without an error."""
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    old = path.with_name(f"{path.name}.{os.getpid()}.old")
+    try:
+        for left in (temporary, old):  # by a process of the same number that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.iterdir():
+            _sync(file)
+        if path.exists():
+            os.replace(path, old)  # a folder that is not empty cannot be replaced in one go
+        os.replace(temporary, path)
+    finally:
+        if old.exists() and not path.exists():
+            os.replace(old, path)
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())

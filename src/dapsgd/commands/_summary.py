@@ -1,0 +1,71 @@
+"""What is said of a fitted model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["describe", "table"]
+
+
+def describe(model: Any, groups: Any) -> dict[str, Any]:
+    """Return what there is to say of a fitted model's coefficients, by what its penalty is about."""
+    W = np.atleast_2d(model.coef_)  # a row a target or class
+    result = model.result_
+    about: dict[str, Any] = {"objective": model.objective_}
+    if math.isfinite(model.dual_gap_):
+        about["duality_gap"] = model.dual_gap_
+    about |= {
+        "residual": model.residual_,
+        "converged": bool(result.converged),
+        "iterations": result.iterations,
+        "passes": result.passes,
+        "workers": result.workers,
+        "coefficients": int(W.size),
+        "nonzeros": int(np.count_nonzero(W)),
+    }
+    if model.penalty in ("group_lasso", "sparse_group_lasso"):
+        labels = _labels(groups, W.shape[1])
+        about["groups"] = len(np.unique(labels))
+        about["nonzero_groups"] = len(np.unique(labels[(W != 0.0).any(axis=0)]))
+    if model.penalty == "fused_lasso":
+        about["jumps"] = int(np.count_nonzero(np.diff(W, axis=1)))
+    if model.penalty == "nuclear":
+        about["rank"] = int(np.linalg.matrix_rank(W))
+    return about
+
+
+def _labels(groups: Any, p: int) -> Any:
+    if groups is None:
+        return np.arange(p)
+    return np.arange(p) // groups if isinstance(groups, int) else np.asarray(groups)
+
+
+def table(about: dict[str, Any]) -> str:
+    """Return a summary as lines of text, with what applies."""
+    workers = f"{about['workers']} worker{'s' * (about['workers'] != 1)}"
+    seconds = about["seconds"]
+    strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:g}"
+    lines = {
+        "task": f"{about['task']}: {about['reason']}",
+        "data": f"{about['rows']:,} rows, {about['columns']:,} columns, target {', '.join(about['target'])}",
+        "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}",
+        "objective": f"{about['objective']:.6g}",
+    }
+    if "duality_gap" in about:
+        relative = about["duality_gap"] / max(abs(about["objective"]), 1e-300)
+        lines["duality gap"] = f"{about['duality_gap']:.3g}, {relative:.1e} of the objective"
+    else:
+        lines["residual"] = f"{about['residual']:.3g}"
+    lines["non-zeros"] = f"{about['nonzeros']:,} of {about['coefficients']:,} coefficients"
+    if "groups" in about:
+        lines["groups"] = f"{about['nonzero_groups']:,} of {about['groups']:,} are not zero"
+    for name in ("jumps", "rank"):
+        if name in about:
+            lines[name] = f"{about[name]:,}"
+    lines[about["score_name"]] = f"{about['score']:.4f} on these data"
+    lines["work"] = f"{about['iterations']:,} iterations, {about['passes']:.4g} passes, {workers}"
+    lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit, {seconds['work']:.2f} of them at work"
+    return "\n".join(f"{title:<12} {text}" for title, text in lines.items())

@@ -1,0 +1,152 @@
+"""``dapsgd fit``: a file of data into a model file."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._checks import known_name
+from ..io import Dataset
+from ._data import load_data
+from ._groups import parse_groups
+from ._standardize import standardize
+from ._summary import describe
+
+__all__ = ["run"]
+
+_REGRESSION = ("squared", "huber", "poisson")
+_CLASSIFICATION = ("logistic", "multinomial", "squared_hinge")
+
+
+def run(
+    data: Path,
+    out: Path,
+    *,
+    reading: dict[str, Any],
+    options: dict[str, Any],
+    task: str,
+    loss: str | None,
+    groups: str | None,
+    scaled: bool,
+    convert_it: bool | None,
+    cache: Path | None,
+    progress: bool,
+) -> dict[str, Any]:
+    """Fit a model, write it, and return what is to be said of it.
+
+    ``reading`` are options of :func:`dapsgd.io.read`; ``options`` those of an estimator that were given.
+    """
+    _check_out(out, data)
+    _check_options(task, loss, options, scaled)
+    start = time.perf_counter()
+    dataset = load_data(data, reading, convert_it=convert_it, cache=cache, progress=progress)
+    if dataset.y is None:
+        raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
+    read = time.perf_counter() - start
+    task, why = _task(task, loss, dataset.y)
+    options = options | {"groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names), "verbose": progress}
+    model = _estimator(task, loss, options, dataset.y)
+    start = time.perf_counter()
+    X, scaling = standardize(dataset.X, bool(model.fit_intercept)) if scaled else (dataset.X, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not converge is said by the caller
+        model.fit(X, dataset.y)
+    seconds = time.perf_counter() - start
+    about = describe(model, model.groups)
+    if scaling is not None:
+        scaling.restore(model)
+    score = float(model.score(dataset.X, dataset.y))
+    _save(model, out, data, dataset, reading, task)
+    return {
+        "task": task,
+        "reason": why,
+        "loss": model.loss,
+        "penalty": model.penalty,
+        "alpha": model.alpha,
+        "rows": int(dataset.X.shape[0]),
+        "columns": int(dataset.X.shape[1]),
+        "target": list(dataset.target_names),
+        **about,
+        "score": score,
+        "score_name": "accuracy" if task == "classification" else "R2",
+        "message": model.result_.message,
+        "seconds": {"read": round(read, 3), "fit": round(seconds, 3), "work": round(model.result_.seconds, 3)},
+        "out": str(out),
+    }
+
+
+def _check_out(out: Path, data: Path) -> None:
+    """Say before any work if the model cannot be written there."""
+    if out.suffix.lower() != ".npz":
+        raise ValueError(f"--out must end in .npz; got {str(out)!r}")
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: the folder {out.parent} does not exist")
+    if out.is_dir():
+        raise ValueError(f"--out must be a file; {out} is a folder")
+    if out.exists() and data.exists() and out.samefile(data):
+        raise ValueError(f"--out must not be the file of data, {data}")
+
+
+def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled: bool) -> None:
+    known_name("--task", task, ("auto", "regression", "classification"))
+    if loss is not None:
+        known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION))
+        wrong = {"regression": _CLASSIFICATION, "classification": _REGRESSION}.get(task, ())
+        if loss in wrong:
+            raise ValueError(f"--loss {loss} is not for --task {task}; leave one of them out")
+    if "delta" in options and loss != "huber":
+        raise ValueError(f"--delta must be left out unless --loss is huber; got {'no loss' if loss is None else loss}")
+    if scaled and options.get("penalty") == "box":
+        raise ValueError("--standardize must be left out for --penalty box: bounds are in the original units")
+
+
+def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
+    """Return what is to be done, and why."""
+    text = y.dtype.kind == "U"
+    if task == "regression" or loss in _REGRESSION:
+        if text:
+            raise ValueError(f"--target holds text, such as {str(y[0])!r}: it needs --task classification")
+        return "regression", "--task" if task == "regression" else "by the loss"
+    if task == "classification" or loss in _CLASSIFICATION:
+        if y.ndim == 2:
+            raise ValueError("--target must be one column for --task classification")
+        return "classification", "--task" if task == "classification" else "by the loss"
+    if text:
+        return "classification", "the target is text"
+    if y.ndim == 1 and len(y) > 2 and len(np.unique(y)) == 2:
+        return "classification", "the target has two values"
+    return "regression", "the target is numbers"
+
+
+def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any) -> Any:
+    from ..estimators import DAPClassifier, DAPRegressor
+
+    kind = DAPClassifier if task == "classification" else DAPRegressor
+    given = options if loss is None else options | {"loss": loss}
+    if task == "classification":
+        values = np.unique(y)
+        if len(values) > 20 and values.dtype.kind == "f" and (len(values) > len(y) // 2 or (values % 1.0).any()):
+            raise ValueError(f"--target holds {len(values)} different numbers, too many to be classes; use --task regression")
+    model: Any = kind(**given)
+    if loss is None and task == "classification":
+        model.loss = "logistic" if len(np.unique(y)) == 2 else "multinomial"
+    return model
+
+
+def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str, Any], task: str) -> None:
+    from ..models import save
+
+    metadata = {
+        "task": task,
+        "feature_names": dataset.feature_names,
+        "target_names": dataset.target_names,
+        "zero_based": dataset.zero_based,
+        "drop": reading.get("drop"),
+        "source": data.name,
+        "rows": int(dataset.X.shape[0]),
+    }
+    save(model, out, metadata)

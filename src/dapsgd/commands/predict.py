@@ -1,0 +1,137 @@
+"""``dapsgd predict``: a model file and a file of data into predictions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from .._files import replacing
+from ..io import read_blocks
+from ..io._dataset import Array
+from ..io._formats import check_path, format_of, layout
+from ..models import load
+
+__all__ = ["run"]
+
+
+def run(
+    model_path: Path, data: Path, out: Path, *, proba: bool, header: bool | None, zero_based: bool | None
+) -> dict[str, Any]:
+    """Write predictions for every row of a file, block by block, and return what is to be said of them."""
+    model = load(model_path)
+    if proba and not hasattr(model, "predict_proba"):
+        what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
+        raise ValueError(f"--proba needs a model with the logistic or multinomial loss; {model_path} is for {what}")
+    options = _reading(model, model_path, data, header, zero_based)
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_  # columns have been found by name here; arrays have none, of which scikit-learn would warn
+    if str(out) != "-":
+        if not out.parent.is_dir():
+            raise ValueError(f"--out: the folder {out.parent} does not exist")
+        if out.is_dir() or any(out.exists() and out.samefile(path) for path in (data, model_path)):
+            raise ValueError(f"--out must be a file of its own; got {out}")
+    predictions: list[Array] = []
+    targets: list[Array] = []
+    with _written(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_titles(model, proba))
+        for block in read_blocks(data, **options):
+            predicted = model.predict(block.X)
+            columns = [_texts(predicted)] + ([_texts(model.predict_proba(block.X))] if proba else [])
+            writer.writerows(np.hstack(columns).tolist())
+            predictions.append(predicted)
+            if block.y is not None:
+                targets.append(block.y)
+    if not predictions:
+        raise ValueError(f"{data} has no rows")
+    about: dict[str, Any] = {"rows": sum(map(len, predictions)), "out": str(out)}
+    if targets:
+        about |= _score(model, np.concatenate(targets), np.concatenate(predictions))
+    return about
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[TextIO]:
+    """Give a file to write to: standard output for ``-``, otherwise one that is whole or not there."""
+    if str(out) == "-":
+        kept = io.StringIO()
+        yield kept
+        sys.stdout.write(kept.getvalue())
+        return
+    with replacing(out) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
+        yield file
+
+
+def _reading(model: Any, model_path: Path, data: Path, header: bool | None, zero_based: bool | None) -> dict[str, Any]:
+    """Return the options for reading a file so that its columns are the model's."""
+    about = model.metadata_
+    kind = format_of(check_path(data)).name
+    p = model.n_features_in_
+    if kind != "csv" and header is not None:
+        raise ValueError(f"--header and --no-header mean nothing for {data}; leave them out")
+    if kind != "svmlight" and zero_based is not None:
+        raise ValueError(f"--zero-based and --one-based mean nothing for {data}; leave them out")
+    if kind == "svmlight":
+        known = about.get("zero_based")
+        return {"n_features": p, "zero_based": bool(known) if zero_based is None else zero_based}
+    if kind == "npz":
+        return {"n_features": p}
+    targets = [str(name) for name in about.get("target_names") or []]
+    width, names = layout(data, header=header)
+    features = about.get("feature_names") or getattr(model, "feature_names_in_", None)
+    if names is not None and features is not None:
+        there = targets if targets and set(targets) <= set(names) else None
+        return {"features": [str(name) for name in features], "target": there, **_given(header=header)}
+    return _by_position(model_path, data, header, width, p, targets, about.get("drop") or [])
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _by_position(
+    model_path: Path, data: Path, header: bool | None, width: int, p: int, targets: list[str], drop: list[Any]
+) -> dict[str, Any]:
+    """Columns have no names on one side: take them in order, with targets where they were, if they are there."""
+    if width == p:
+        return _given(header=header)
+    digits = all(name.lstrip("-").isdigit() for name in targets)
+    if width == p + len(targets) + len(drop) and digits:
+        return {"target": [int(name) for name in targets] or None, "drop": drop or None, **_given(header=header)}
+    raise ValueError(f"{data} has {width} columns; {model_path} has coefficients for {p}")
+
+
+def _titles(model: Any, proba: bool) -> list[str]:
+    names = [str(name) for name in model.metadata_.get("target_names") or []]
+    several = not hasattr(model, "classes_") and model.coef_.ndim == 2
+    titles = names if several and len(names) == len(model.coef_) else [f"prediction {k}" for k in range(len(model.coef_))]
+    titles = titles if several else ["prediction"]
+    return titles + ([f"probability {label}" for label in _texts(model.classes_)[:, 0]] if proba else [])
+
+
+def _texts(values: Array) -> Array:
+    """Return values as text, one row each: whole numbers without a point."""
+    flat = values.ravel().tolist()
+    texts = [str(int(v)) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else str(v) for v in flat]
+    return np.array(texts, dtype=object).reshape(len(values), -1)
+
+
+def _score(model: Any, y: Array, predicted: Array) -> dict[str, Any]:
+    if hasattr(model, "classes_"):
+        if (y.dtype.kind == "U") != (model.classes_.dtype.kind == "U"):
+            return {"score": float(np.mean(_texts(y)[:, 0] == _texts(predicted)[:, 0])), "score_name": "accuracy"}
+        return {"score": float(np.mean(y == predicted)), "score_name": "accuracy"}
+    if y.dtype.kind == "U":
+        raise ValueError("the target column holds text; the model predicts numbers")
+    if y.shape != predicted.shape:
+        return {}
+    from sklearn.metrics import r2_score
+
+    return {"score": float(r2_score(y, predicted)) if len(y) > 1 else None, "score_name": "R2"}

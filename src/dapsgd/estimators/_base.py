@@ -1,0 +1,241 @@
+"""What all estimators share: reading data, posing the problem, solving it, keeping the answer."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from .._checks import flag, non_negative
+from ..fista import proximal_step
+from ..problem import Problem
+from ..result import Result
+from ..solve import solve
+from ..steps import InverseTime
+from ._penalties import make_penalty
+
+__all__ = ["LinearModel"]
+
+Array = np.ndarray[Any, Any]
+Model = TypeVar("Model", bound="LinearModel")
+
+_STREAMING = ("p-sgd", "tap-sgd", "dap-sgd")
+
+
+class LinearModel(BaseEstimator):
+    """A linear model whose parameters describe a :class:`dapsgd.Problem` and how to solve it.
+
+    A subclass says how targets are read (``_read_targets``) and how coefficients are laid out (``_store``).
+    """
+
+    penalty: Any
+    loss: Any
+    l1_ratio: Any
+    groups: Any
+    weights: Any
+    bounds: Any
+    positive: Any
+    l2: Any
+    fit_intercept: Any
+    algorithm: Any
+    runtime: Any
+    workers: Any
+    step: Any
+    batch_size: Any
+    tol: Any
+    max_passes: Any
+    random_state: Any
+    verbose: Any
+
+    coef_: Array
+    intercept_: Any
+    t_: int
+
+    # Reading data.
+
+    def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
+        """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
+        read, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            reset=reset,
+            **checks,
+        )
+        # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
+        return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
+
+    def _read_weights(self, X: Any, sample_weight: Any) -> Array | None:
+        """Return the sample weights, checked; None for none."""
+        if sample_weight is None:
+            return None
+        weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        return weights
+
+    # Posing and solving.
+
+    def _pose(self, X: Any, targets: Array, loss: Any, weights: Array | None) -> Problem:
+        """Return the problem without its penalty; weights are as given."""
+        return Problem(
+            X,
+            targets,
+            loss,
+            l2=non_negative("l2", self.l2),
+            sample_weight=weights,
+            fit_intercept=flag("fit_intercept", self.fit_intercept),
+        )
+
+    def _penalty(self, alpha: Any, shape: tuple[int, ...], l1_ratio: Any = None) -> Any:
+        return make_penalty(
+            self.penalty,
+            alpha,
+            shape,
+            l1_ratio=self.l1_ratio if l1_ratio is None else l1_ratio,
+            groups=self.groups,
+            weights=self.weights,
+            bounds=self.bounds,
+            positive=self.positive,
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """Return the options for :func:`dapsgd.solve`."""
+        return {
+            "algorithm": self.algorithm,
+            "runtime": self.runtime,
+            "workers": self.workers,
+            "step": self.step,
+            "batch_size": self.batch_size,
+            "tol": self.tol,
+            "max_passes": self.max_passes,
+            "seed": self._seed(),
+            "progress": bool(self.verbose),
+        }
+
+    def _seed(self) -> int | None:
+        if self.random_state is None:
+            return None
+        try:
+            return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        except ValueError:
+            raise ValueError(f"random_state must be None, an int or a RandomState; got {self.random_state!r}") from None
+
+    def _start(self, problem: Problem) -> Array | None:
+        """Return the coefficients kept so far as a packed starting point, if they fit the problem."""
+        if not hasattr(self, "coef_"):
+            return None
+        w = self.coef_[0] if len(problem.shape) == 1 and self.coef_.ndim == 2 else self.coef_.T
+        if w.shape != problem.shape:
+            return None
+        intercept = np.asarray(self.intercept_)
+        return problem.pack(w, intercept.reshape(problem.shape[1:]) if problem.fit_intercept else 0.0)
+
+    def _warn(self, result: Result) -> None:
+        """Warn if the tolerance was not reached."""
+        if result.converged or self.tol == 0.0:
+            return
+        if math.isfinite(result.gap):
+            far = f"the duality gap is {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
+        else:
+            far = f"the residual is {result.residual:.1e}"
+        warnings.warn(
+            f"{type(self).__name__} did not reach tol={self.tol:g} in {result.passes:.4g} passes over the data: {far}. "
+            "Raise max_passes or tol, scale the columns of X to a like size, or use algorithm='auto'",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _keep(self, problem: Problem, result: Result) -> None:
+        """Keep a result in the attributes that end with an underscore."""
+        self._store(result.x, result.intercept, problem)
+        self.n_iter_ = result.iterations
+        self.objective_ = result.objective
+        self.residual_ = result.residual
+        self.dual_gap_ = result.gap
+        self.trace_ = result.trace
+        self.result_ = result
+
+    def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
+        raise NotImplementedError
+
+    def _solve(self, problem: Problem, alpha: Any, warm_start: Any) -> None:
+        """Solve a problem at one strength and keep the answer."""
+        problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
+        start = self._start(problem) if flag("warm_start", warm_start) else None
+        result = solve(problem, x0=start, **self._options())
+        self._warn(result)
+        self._keep(problem, result)
+        self.t_, self._stream = problem.n, (0.0, 0)
+
+    # Streaming.
+
+    def _take_batch(self, problem: Problem, alpha: Any) -> None:
+        r"""Take one pass of stochastic proximal steps over a batch, and one full step at its end.
+
+        With t rows seen before, the step is :math:`1 / (u \sqrt{1 + t/m})`: u is twice the roughest row's smoothness met so
+        far, m the size of the first batch. Within a batch its inverse grows linearly.
+        """
+        problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
+        start = self._start(problem)
+        seen = getattr(self, "t_", 0) if start is not None else 0
+        x = np.zeros(problem.packed_shape, problem.dtype) if start is None else start
+        roughest, first = getattr(self, "_stream", (0.0, 0)) if start is not None else (0.0, 0)
+        algorithm = self.algorithm if self.algorithm in _STREAMING else "p-sgd"
+        roughest, first = max(roughest, _roughness(problem, x)), first or problem.n
+        u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (self.workers or 8))
+        begin, end = (u * math.sqrt(1.0 + t / first) for t in (seen, seen + problem.n))
+        # The answer of solve is one full proximal step from the last iterate: let it be as short as the others are by now.
+        problem._lipschitz = end
+        options = self._options() | {
+            "algorithm": algorithm,
+            "step": InverseTime(begin, (end - begin) / problem.n),
+            "batch_size": 1,
+            "tol": 0.0,
+            "max_passes": 1.0,
+            "record_every": problem.n,
+        }
+        if algorithm == "p-sgd":
+            options["workers"] = None
+        result = solve(problem, x0=start, **options)
+        self._keep(problem, result)
+        self.t_, self._stream = seen + problem.n, (roughest, first)
+
+    # Predicting.
+
+    def _predict_linear(self, X: Any) -> Array:
+        """Return X times the coefficients plus the intercept."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return result
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
+        return tags
+
+
+def _roughness(problem: Problem, x: Array) -> float:
+    """Return the largest smoothness of a row's loss, l2 included; around x where the loss has no bound on it."""
+    roughness = problem.row_lipschitz
+    if not math.isfinite(roughness):
+        roughness = problem.row_share / proximal_step(problem, x, 1.0, search=True)[1]
+    return max(roughness, float(np.finfo(np.float64).tiny))
+
+
+def normalised(weights: Array | None) -> Array | None:
+    """Return weights whose mean is 1, so that a strength means the same with and without weights."""
+    if weights is None or not weights.any():
+        return weights
+    result: Array = weights * (len(weights) / weights.sum())
+    return result

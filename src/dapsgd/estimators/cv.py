@@ -1,0 +1,480 @@
+"""The strength chosen by cross-validation."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from .._checks import known_name, positive_integer
+from ..losses import Squared
+from ..path import Path, checked_strengths, decreasing, path_of, with_strength
+from ..problem import Problem
+from ..regularizers import L1, Box, FusedLasso, Zero
+from ._base import LinearModel, normalised
+from .classifier import ClassifierBase, check_classes
+from .regressor import RegressorBase
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CrossValidated", "DAPClassifierCV", "DAPRegressorCV"]
+
+Array = np.ndarray[Any, Any]
+Score = Callable[[LinearModel, Problem, "Data", Array], float]
+
+
+class Data(NamedTuple):
+    """What is cut into folds: the rows, the targets for the loss and as given, the weights for the fit and as given."""
+
+    X: Any
+    targets: Array
+    y: Array
+    weights: Array | None
+    sample_weight: Array | None
+
+    def rows(self, index: Array) -> Data:
+        """Return some of the rows."""
+        X = self.X[index] if isinstance(self.X, np.ndarray) else _safe_indexing(self.X, index)
+        return Data(X, *(None if part is None else part[index] for part in self[1:]))  # type: ignore[arg-type]
+
+
+class CrossValidated(LinearModel):
+    """What the two cross-validated estimators share: the grid of strengths, the folds, the choice."""
+
+    alphas: Any
+    eps: Any
+    cv: Any
+    scoring: Any
+    rule: Any
+    n_jobs: Any
+
+    alpha_: float
+    alphas_: Array
+    scores_path_: Array
+    path_: Path
+    score_name_: str
+
+    def _search(self, data: Data, loss: Any, classifier: bool) -> None:
+        """Score every strength on every fold, choose one, and keep the answer on all rows."""
+        known_name("rule", self.rule, ("best", "one_se"))
+        problem = self._pose(data.X, data.targets, loss, normalised(data.weights))
+        ratios, multiple = self._ratios()
+        grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
+        splits = list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
+        score = self._scorer(loss)
+        options = self._options() | {"progress": False}
+        tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
+        found = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))(
+            delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
+        )
+        missed = sum(count for _, count in found)
+        if missed and self.tol != 0.0:
+            warnings.warn(
+                f"{type(self).__name__}: {missed} of {len(tasks) * grids.shape[1]} fits in the folds did not reach "
+                f"tol={self.tol:g}. Raise max_passes, tol or eps, or scale the columns of X to a like size",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        scores = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1).transpose(0, 2, 1)
+        r, k = choose(scores, self.rule)
+        self.alpha_ = float(grids[r, k])
+        self.l1_ratio_ = ratios[r]
+        self.alphas_ = grids if multiple else grids[0]
+        self.scores_path_ = scores if multiple else scores[0]
+        self._chosen = r
+        terms = [self._at(alpha, problem.shape, ratios[r]) for alpha in grids[r]]
+        self.path_ = path_of(problem, grids[r], terms, **options)
+        self._warn(self.path_.results[k])
+        self._keep(problem, self.path_.results[k])
+
+    def _ratios(self) -> tuple[list[Any], bool]:
+        if self.l1_ratio is None or isinstance(self.l1_ratio, (numbers.Number, str)):
+            return [self.l1_ratio], False
+        ratios = list(self.l1_ratio)
+        if not ratios:
+            raise ValueError("l1_ratio must be a number or a list of at least one; got an empty list")
+        return ratios, True
+
+    def _at(self, alpha: float, shape: tuple[int, ...], ratio: Any) -> Any:
+        """Return the regulariser at one strength."""
+        return self._penalty(alpha, shape, ratio) if isinstance(self.penalty, str) else with_strength(self.penalty, alpha)
+
+    def _grid(self, problem: Problem, ratio: Any) -> Array:
+        """Return the strengths to try, in decreasing order."""
+        unit = self._at(1.0, problem.shape, ratio) if isinstance(self.penalty, str) else self._penalty(1.0, problem.shape)
+        if isinstance(unit, (Zero, Box)):
+            raise ValueError(f"penalty must have a strength to choose; got {self.penalty!r}: fit it without cross-validation")
+        if self.alphas is None or isinstance(self.alphas, numbers.Number):
+            count = positive_integer("alphas", 100 if self.alphas is None else self.alphas)
+            return decreasing(alpha_max(problem, unit), count, self.eps, "alphas")
+        return checked_strengths("alphas", self.alphas)
+
+    def _score_fold(
+        self, data: Data, loss: Any, ratio: Any, grid: Array, train: Array, test: Array, score: Score, options: dict[str, Any]
+    ) -> tuple[list[float], int]:
+        """Return the score of every strength on the rows left out, and how many fits did not reach the tolerance."""
+        kept, left = data.rows(train), data.rows(test)
+        problem = self._pose(kept.X, kept.targets, loss, normalised(kept.weights))
+        terms = [self._at(alpha, problem.shape, ratio) for alpha in grid]
+        found = path_of(problem, grid, terms, **options)
+        judge = Problem(left.X, left.targets, loss, sample_weight=normalised(left.weights), fit_intercept=problem.fit_intercept)
+        model = copy.copy(self)
+        scores = []
+        for result in found.results:
+            model._store(result.x, result.intercept, problem)
+            scores.append(score(model, judge, left, judge.pack(result.x, result.intercept)))
+        return scores, sum(not result.converged for result in found.results)
+
+    def _scorer(self, loss: Any) -> Score:
+        """Return what scores a model, larger is better: by default, minus the mean loss of the rows left out."""
+        if self.scoring is None:
+            squared = type(loss) is Squared
+            self.score_name_ = "minus the mean squared error" if squared else "minus the mean loss"
+
+            def minus_loss(model: LinearModel, judge: Problem, data: Data, x: Array) -> float:
+                mean = judge.smooth_value(x, judge.predict(x))
+                return -mean / (loss.scale * len(judge._targets[0])) if squared else -mean
+
+            return minus_loss
+        try:
+            scorer = get_scorer(self.scoring)
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"scoring must be None, a name that scikit-learn knows or a scorer; got {self.scoring!r}"
+            ) from None
+        self.score_name_ = self.scoring if isinstance(self.scoring, str) else "score"
+
+        def by_scorer(model: LinearModel, judge: Problem, data: Data, x: Array) -> float:
+            options = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
+            return float(scorer(model, data.X, data.y, **options))
+
+        return by_scorer
+
+    def best_curve(self) -> tuple[Array, Array]:
+        """Return the strengths tried, and their scores on every fold, for the chosen ``l1_ratio``."""
+        check_is_fitted(self)
+        if self.alphas_.ndim == 1:
+            return self.alphas_, self.scores_path_
+        return self.alphas_[self._chosen], self.scores_path_[self._chosen]
+
+    def plot_cv(self, path: Any = None) -> Figure:
+        """Draw the scores of the folds against the strength.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; its ending chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plots import plot_cv
+
+        check_is_fitted(self)
+        return plot_cv(self, path)
+
+    def plot_path(self, path: Any = None) -> Figure:
+        """Draw the coefficients, fitted to all rows, against the strength.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; its ending chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plots import plot_path
+
+        check_is_fitted(self)
+        return plot_path(self.path_, path, self.alpha_)
+
+
+def choose(scores: Array, rule: str) -> tuple[int, int]:
+    """Return which ratio and which strength to take, given scores of shape (ratios, strengths, folds).
+
+    The best mean, or the largest strength whose mean is within one standard error of it. Of equals the first, hence the
+    largest strength.
+    """
+    mean = scores.mean(axis=2)
+    r, k = np.unravel_index(np.argmax(mean), mean.shape)
+    if rule == "one_se" and scores.shape[2] > 1:
+        error = scores[r, k].std(ddof=1) / np.sqrt(scores.shape[2])
+        k = np.argmax(mean[r] >= mean[r, k] - error)
+    return int(r), int(k)
+
+
+def alpha_max(problem: Problem, unit: Any) -> float:
+    """Return a strength at which the penalty alone decides, given the penalty at strength 1; the least one if that is known."""
+    if not isinstance(unit, FusedLasso) or unit.l1 == 0.0:
+        top = problem.with_regularizer(unit).lam_max()
+        return top / unit.lam if isinstance(unit, FusedLasso) and unit.lam != 1.0 else top
+    zero = problem.with_regularizer(L1(1.0)).lam_max() / unit.l1  # from here on all coefficients are zero
+    if unit.lam == 0.0:
+        return zero
+    flat = problem.with_regularizer(FusedLasso(1.0)).lam_max() / unit.lam  # without the L1 part they would be constant
+    constant = problem.with_regularizer(FusedLasso(1.0, flat * unit.l1)).lam_max() <= flat * unit.lam
+    return min(zero, flat) if constant else zero
+
+
+class DAPRegressorCV(CrossValidated, RegressorBase):
+    """Linear regression with a regulariser whose strength is chosen by cross-validation.
+
+    On every fold the whole path of strengths is solved, each from the answer before; then once more on all rows.
+
+    Parameters
+    ----------
+    penalty : str or regulariser, default "l1"
+        As in :class:`DAPRegressor`; of an object the strength is varied, its value does not matter.
+    alphas : int, array or None
+        The strengths, or how many: then in equal ratios from the one at which the penalty alone decides. None is 100.
+    eps : float, default 1e-3
+        The smallest strength is ``eps`` times the largest.
+    l1_ratio : float, list of float, or None
+        As in :class:`DAPRegressor`; of a list the best one is chosen.
+    cv : int, splitter, list of splits, or None
+        As in scikit-learn; None is five folds. A fold's rows are copied to memory.
+    scoring : str, scorer or None
+        What chooses. None is the mean loss of the rows left out, which for the squared loss is the mean squared error.
+    rule : {"best", "one_se"}
+        Take the strength with the best mean score, or the largest one whose mean is within one standard error of it.
+    n_jobs : int, optional
+        How many folds are worked on at once, in threads. With ``algorithm`` one of the asynchronous ones, whose workers
+        are threads too, leave it at None, which is one.
+    loss, groups, weights, bounds, delta, positive, l2, fit_intercept, random_state, verbose
+        As in :class:`DAPRegressor`.
+    algorithm, runtime, workers, step, batch_size, tol, max_passes
+        As in :func:`dapsgd.solve`.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The chosen strength.
+    l1_ratio_ : float or None
+        The chosen share of the L1 norm.
+    alphas_ : array, shape (k,), or (ratios, k) if ``l1_ratio`` is a list
+        The strengths, in decreasing order.
+    scores_path_ : array, shape (k, folds) or (ratios, k, folds)
+        The scores; larger is better.
+    mse_path_ : array
+        The mean squared errors, if these are the scores.
+    path_ : Path
+        The answers on all rows, along all strengths.
+    coef_, intercept_, and the others
+        As in :class:`DAPRegressor`, at the chosen strength.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dapsgd import DAPRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 20))
+    >>> y = X[:, 0] - X[:, 1] + 0.5 * rng.standard_normal(100)
+    >>> model = DAPRegressorCV("l1", alphas=20, rule="one_se").fit(X, y)
+    >>> np.flatnonzero(model.coef_)
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        penalty: Any = "l1",
+        *,
+        alphas: Any = 100,
+        eps: float = 1e-3,
+        l1_ratio: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+        loss: Any = "squared",
+        groups: Any = None,
+        weights: Any = None,
+        bounds: Any = None,
+        delta: float = 1.0,
+        positive: bool = False,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        runtime: Any = "threads",
+        workers: int | None = None,
+        step: Any = None,
+        batch_size: int | str = "auto",
+        tol: float = 1e-4,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.penalty = penalty
+        self.alphas = alphas
+        self.eps = eps
+        self.l1_ratio = l1_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+        self.loss = loss
+        self.groups = groups
+        self.weights = weights
+        self.bounds = bounds
+        self.delta = delta
+        self.positive = positive
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.algorithm = algorithm
+        self.runtime = runtime
+        self.workers = workers
+        self.step = step
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DAPRegressorCV:
+        """Choose the strength and fit the model.
+
+        Parameters
+        ----------
+        X : array, data frame or SciPy sparse matrix, shape (n, p)
+        y : array, shape (n,) or (n, q)
+        sample_weight : array, shape (n,), optional
+            Used in the fits and in the scores.
+
+        Returns
+        -------
+        DAPRegressorCV
+            The estimator itself.
+        """
+        X, y, weights = self._read_regression(X, y, sample_weight)
+        self._search(Data(X, y, y, weights, weights), self._make_loss(), classifier=False)
+        if self.score_name_ in ("minus the mean squared error", "neg_mean_squared_error"):
+            self.mse_path_ = -self.scores_path_
+        return self
+
+
+class DAPClassifierCV(CrossValidated, ClassifierBase):
+    """Linear classification with a regulariser whose strength is chosen by cross-validation.
+
+    On every fold the whole path of strengths is solved, each from the answer before; then once more on all rows.
+
+    Parameters
+    ----------
+    penalty, alphas, eps, l1_ratio, rule, n_jobs
+        As in :class:`DAPRegressorCV`.
+    cv : int, splitter, list of splits, or None
+        As in scikit-learn; None is five stratified folds.
+    scoring : str, scorer or None
+        What chooses. None is the mean loss of the rows left out, which for the logistic loss is the log loss.
+    loss, groups, weights, bounds, positive, l2, fit_intercept, class_weight, random_state, verbose
+        As in :class:`DAPClassifier`.
+    algorithm, runtime, workers, step, batch_size, tol, max_passes
+        As in :func:`dapsgd.solve`.
+
+    Attributes
+    ----------
+    alpha_, l1_ratio_, alphas_, scores_path_, path_
+        As in :class:`DAPRegressorCV`.
+    classes_, coef_, intercept_, and the others
+        As in :class:`DAPClassifier`, at the chosen strength.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dapsgd import DAPClassifierCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 20))
+    >>> y = X[:, 0] - X[:, 1] + rng.standard_normal(200) > 0.0
+    >>> model = DAPClassifierCV("l1", alphas=20, rule="one_se").fit(X, y)
+    >>> np.flatnonzero(model.coef_)
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        penalty: Any = "l1",
+        *,
+        alphas: Any = 100,
+        eps: float = 1e-3,
+        l1_ratio: Any = None,
+        cv: Any = None,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+        loss: Any = "auto",
+        groups: Any = None,
+        weights: Any = None,
+        bounds: Any = None,
+        positive: bool = False,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        algorithm: str = "auto",
+        runtime: Any = "threads",
+        workers: int | None = None,
+        step: Any = None,
+        batch_size: int | str = "auto",
+        tol: float = 1e-4,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.penalty = penalty
+        self.alphas = alphas
+        self.eps = eps
+        self.l1_ratio = l1_ratio
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs
+        self.loss = loss
+        self.groups = groups
+        self.weights = weights
+        self.bounds = bounds
+        self.positive = positive
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.algorithm = algorithm
+        self.runtime = runtime
+        self.workers = workers
+        self.step = step
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DAPClassifierCV:
+        """Choose the strength and fit the model.
+
+        Parameters
+        ----------
+        X : array, data frame or SciPy sparse matrix, shape (n, p)
+        y : array, shape (n,)
+        sample_weight : array, shape (n,), optional
+            Used in the fits and in the scores.
+
+        Returns
+        -------
+        DAPClassifierCV
+            The estimator itself.
+        """
+        X, y = self._read_labels(X, y)
+        self.classes_ = check_classes(np.unique(y))
+        targets, loss = self._encode(y)
+        plain = self._read_weights(X, sample_weight)
+        self._search(Data(X, targets, y, self._class_weights(y, plain), plain), loss, classifier=True)
+        return self

@@ -1,0 +1,231 @@
+"""Regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from .._checks import known_name, positive
+from .._terms import has_trait
+from ..losses import Huber, Poisson, Squared
+from ..problem import Problem
+from ._base import LinearModel, normalised
+
+__all__ = ["DAPRegressor", "RegressorBase"]
+
+Array = np.ndarray[Any, Any]
+
+
+class RegressorBase(RegressorMixin, LinearModel):
+    """What the regressors share: losses, targets, the layout of coefficients, predictions."""
+
+    delta: Any
+
+    def _make_loss(self) -> Any:
+        if not isinstance(self.loss, str):
+            if has_trait(type(self.loss), "joint"):
+                raise ValueError(f"loss must be one for real targets; got {self.loss!r}: see DAPClassifier")
+            return self.loss
+        known_name("loss", self.loss, ("squared", "huber", "poisson"))
+        if self.loss == "huber":
+            return Huber(positive("delta", self.delta))
+        return Squared(0.5) if self.loss == "squared" else Poisson()
+
+    def _read_regression(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple[Any, Array, Array | None]:
+        X, y = self._read(X, y, reset=reset, y_numeric=True, multi_output=True)
+        return X, y, self._read_weights(X, sample_weight)
+
+    def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
+        self.coef_ = np.ascontiguousarray(w.T)
+        several = len(problem.shape) == 2
+        self.intercept_ = np.full(problem.shape[1], intercept, problem.dtype) if several else float(intercept)
+
+    def predict(self, X: Any) -> Array:
+        """Predict the targets; for the Poisson loss the expected counts.
+
+        Parameters
+        ----------
+        X : array, data frame or SciPy sparse matrix, shape (n, p)
+
+        Returns
+        -------
+        array, shape (n,) or (n, q)
+        """
+        linear = self._predict_linear(X)
+        return np.exp(linear) if self.loss == "poisson" or isinstance(self.loss, Poisson) else linear
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = self.loss == "poisson" or isinstance(self.loss, Poisson)
+        return tags
+
+
+class DAPRegressor(RegressorBase):
+    r"""Linear regression with a regulariser.
+
+    Minimises over w and b
+
+    .. math:: \frac{1}{\sum_i s_i} \sum_i s_i\,\mathrm{loss}(x_i \cdot w + b, y_i) + l_2 \|w\|^2 + \alpha\,h(w),
+
+    where the squared loss is halved, so that ``alpha`` means what it means in ``sklearn.linear_model.Lasso``.
+
+    Parameters
+    ----------
+    penalty : str or regulariser, default "l1"
+        A name from ``dapsgd.REGULARIZERS``, or an object such as ``dapsgd.FusedLasso(0.1, l1=0.05)``, which is used as it
+        is: ``alpha`` then does nothing.
+    alpha : float, default 1.0
+        The strength of the penalty.
+    loss : str or loss, default "squared"
+        ``"squared"``, ``"huber"``, ``"poisson"``, or an object.
+    l1_ratio : float, optional
+        The share of the L1 norm. For ``"elastic_net"`` as in scikit-learn, :math:`\alpha(\rho\|w\|_1 +
+        \frac{1-\rho}2\|w\|^2)`, and for ``"sparse_group_lasso"``, 0.5 by default; for ``"fused_lasso"``,
+        :math:`\alpha(\rho\|w\|_1 + (1-\rho)\sum|w_j-w_{j+1}|)`, 0 by default.
+    groups : int, list of index arrays, or a label per feature, optional
+        For ``"group_lasso"`` and ``"sparse_group_lasso"``; an int is the size of equal contiguous groups. By default every
+        feature is a group: with several targets, that is scikit-learn's ``MultiTaskLasso``.
+    weights : array, optional
+        One weight a group, 1 by default; for ``"slope"``, as many as coefficients, in decreasing order, by default the
+        quantiles of Benjamini and Hochberg at level 0.1, scaled so that the first is 1.
+    bounds : pair of float, optional
+        The least and the largest coefficient for ``"box"``.
+    delta : float, default 1.0
+        Where the Huber loss turns from a parabola into a line.
+    positive : bool, default False
+        Allow no negative coefficient. For ``"l1"``, ``"elastic_net"``, ``"zero"`` and ``"box"``.
+    l2 : float, default 0.0
+        The strength of an additional :math:`\|w\|^2`, for any penalty. It is not halved.
+    fit_intercept : bool, default True
+        Fit a constant, which is not penalised.
+    algorithm, runtime, workers, step, batch_size, tol, max_passes
+        As in :func:`dapsgd.solve`.
+    warm_start : bool, default False
+        Start ``fit`` from the coefficients of the last one.
+    random_state : int, RandomState or None
+        Seeds the random choice of rows. ``"auto"`` and ``"fista"`` make none.
+    verbose : bool, default False
+        Show a progress bar.
+
+    Attributes
+    ----------
+    coef_ : array, shape (p,) or (q, p)
+    intercept_ : float, or array of shape (q,)
+    n_iter_ : int
+        Iterations of the algorithm.
+    objective_, residual_, dual_gap_ : float
+        At the answer: the objective; the norm of the proximal-gradient mapping; a bound on how far the objective is above
+        the optimum, NaN where none is known.
+    trace_ : Trace
+        What was recorded on the way.
+    result_ : Result
+        All that :func:`dapsgd.solve` gave back.
+    t_ : int
+        Rows seen, for ``partial_fit``.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dapsgd import DAPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 30))
+    >>> y = X @ np.repeat([0.0, 2.0, 0.5], 10) + 0.1 * rng.standard_normal(200)
+    >>> model = DAPRegressor("fused_lasso", alpha=0.05).fit(X, y)
+    >>> np.flatnonzero(np.diff(model.coef_))
+    array([ 9, 19])
+    >>> round(model.score(X, y), 2)
+    1.0
+    """
+
+    def __init__(
+        self,
+        penalty: Any = "l1",
+        alpha: float = 1.0,
+        *,
+        loss: Any = "squared",
+        l1_ratio: float | None = None,
+        groups: Any = None,
+        weights: Any = None,
+        bounds: Any = None,
+        delta: float = 1.0,
+        positive: bool = False,
+        l2: float = 0.0,
+        fit_intercept: bool = True,
+        algorithm: str = "auto",
+        runtime: Any = "threads",
+        workers: int | None = None,
+        step: Any = None,
+        batch_size: int | str = "auto",
+        tol: float = 1e-4,
+        max_passes: float | None = None,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.penalty = penalty
+        self.alpha = alpha
+        self.loss = loss
+        self.l1_ratio = l1_ratio
+        self.groups = groups
+        self.weights = weights
+        self.bounds = bounds
+        self.delta = delta
+        self.positive = positive
+        self.l2 = l2
+        self.fit_intercept = fit_intercept
+        self.algorithm = algorithm
+        self.runtime = runtime
+        self.workers = workers
+        self.step = step
+        self.batch_size = batch_size
+        self.tol = tol
+        self.max_passes = max_passes
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DAPRegressor:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, memory map, data frame or SciPy sparse matrix, shape (n, p)
+            A memory map of float32 or float64 is read from disk, pass by pass, and never copied.
+        y : array, shape (n,) or (n, q)
+        sample_weight : array, shape (n,), optional
+            Only their proportions matter.
+
+        Returns
+        -------
+        DAPRegressor
+            The estimator itself.
+        """
+        X, targets, weights = self._read_regression(X, y, sample_weight)
+        self._solve(self._pose(X, targets, self._make_loss(), normalised(weights)), self.alpha, self.warm_start)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DAPRegressor:
+        r"""Update the model with a batch of rows, in one pass of stochastic proximal steps.
+
+        Batches may be of any size and come without end: the step decreases with the number t of rows seen so far, as
+        :math:`1/\sqrt{1 + t/m}` with m the size of the first batch. After a ``fit`` it goes on from there. The algorithm is
+        P-SGD, or TAP-SGD or DAP-SGD if ``algorithm`` says so.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in ``fit``; weights are taken as they are, because a batch does not know the others'.
+
+        Returns
+        -------
+        DAPRegressor
+            The estimator itself.
+        """
+        X, targets, weights = self._read_regression(X, y, sample_weight, reset=not hasattr(self, "coef_"))
+        self._take_batch(self._pose(X, targets, self._make_loss(), weights), self.alpha)
+        return self

@@ -1,0 +1,94 @@
+"""Which columns of a table are features, and which are targets."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import FileFormatError
+from ._source import Column, Options
+
+__all__ = ["Picked", "pick"]
+
+
+class Picked(NamedTuple):
+    """Positions and names of what is read."""
+
+    features: list[int]
+    targets: list[int]
+    feature_names: tuple[str, ...] | None
+    target_names: tuple[str, ...]
+
+
+def pick(path: Path, names: Sequence[str] | None, count: int, options: Options) -> Picked:
+    """Find the columns that are asked for in a table with so many columns."""
+    if names is not None:
+        _check_names(path, names)
+    targets = [_find(path, "target", column, names, count) for column in options.target]
+    if len(set(targets)) != len(targets):
+        raise ValueError(f"target must not name a column of {path} twice; got {_listed(options.target)}")
+    if options.features is not None:
+        features = _by_name(path, options.features, names)
+    else:
+        drop = [_find(path, "drop", column, names, count) for column in options.drop]
+        both = sorted(set(drop) & set(targets))
+        if both:
+            raise ValueError(f"drop and target must not name the same column of {path}; got {_shown(names, both[0])} in both")
+        features = [j for j in range(count) if j not in {*targets, *drop}]
+    for j in features:
+        if names is not None and not names[j].strip():
+            raise FileFormatError(
+                f"{path}: column {j} has no name in the header; name it, or leave it out with drop={j} (--drop {j})"
+            )
+    if not features:
+        raise ValueError(f"{path} has no column left for X: {count} column(s), of which {len(targets)} are targets")
+    feature_names = None if names is None else tuple(names[j] for j in features)
+    return Picked(features, targets, feature_names, tuple(_shown(names, j) for j in targets))
+
+
+def _shown(names: Sequence[str] | None, j: int) -> str:
+    return str(j) if names is None else names[j]
+
+
+def _listed(items: Sequence[Column], most: int = 8) -> str:
+    shown = ", ".join(map(repr, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen and name.strip():
+            raise FileFormatError(f"{path} has two columns named {name!r}; rename one of them")
+        seen.add(name)
+
+
+def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, count: int) -> int:
+    """Return the position of a column given by name or position; digits that are no name are a position."""
+    if isinstance(column, str) and names is not None and column in names:
+        return list(names).index(column)
+    position = column
+    if isinstance(column, str):
+        try:
+            position = int(column)
+        except ValueError:
+            if names is None:
+                raise ValueError(f"{option} must be a position, as {path} has no column names; got {column!r}") from None
+            near = difflib.get_close_matches(column, names, n=1, cutoff=0.6)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise ValueError(f"{option} {column!r} is not a column of {path}{hint}; its columns are {_listed(names)}") from None
+    if not -count <= int(position) < count:
+        raise ValueError(f"{option} {column} is not a column of {path}, which has columns 0 to {count - 1}; -1 is the last")
+    return int(position) % count
+
+
+def _by_name(path: Path, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
+    if names is None:
+        raise ValueError(f"features are given by name, but {path} has no column names")
+    positions = {name: j for j, name in enumerate(names)}
+    missing = [name for name in wanted if name not in positions]
+    if missing:
+        raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {_listed(missing)}")
+    return [positions[name] for name in wanted]

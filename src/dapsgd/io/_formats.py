@@ -1,0 +1,94 @@
+"""Which ending stands for which kind of file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import FileFormatError
+from . import _arrow, _csv, _numpy, _svmlight
+from ._source import Options, Source
+
+__all__ = ["ENDINGS", "Format", "check_path", "column_names", "format_of", "layout", "open_source"]
+
+
+class Format(NamedTuple):
+    """A kind of file."""
+
+    name: str
+    open: Callable[[Path, Options], Source]
+    look: Callable[[Path, Options], tuple[int, list[str] | None]] | None = None  # the number and the names of columns
+    gzip: bool = False  # may be compressed
+
+
+_CSV = Format("csv", _csv.open_source, _csv.look, gzip=True)
+_SVMLIGHT = Format("svmlight", _svmlight.open_source, gzip=True)
+_COLUMNS = Format("arrow", _arrow.open_source, _arrow.look)
+
+ENDINGS: dict[str, Format] = {
+    ".csv": _CSV,
+    ".tsv": _CSV,
+    ".tab": _CSV,
+    ".svm": _SVMLIGHT,
+    ".svmlight": _SVMLIGHT,
+    ".libsvm": _SVMLIGHT,
+    ".npy": Format("npy", _numpy.open_npy, _numpy.look_npy),
+    ".npz": Format("npz", _numpy.open_npz),
+    ".parquet": _COLUMNS,
+    ".pq": _COLUMNS,
+    ".arrow": _COLUMNS,
+    ".feather": _COLUMNS,
+}
+
+
+def check_path(path: Any) -> Path:
+    """Return the path of a file that exists."""
+    try:
+        path = Path(os.fspath(path))
+    except TypeError:
+        raise TypeError(f"path must be the name of a file; got {path!r}") from None
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if not path.is_file():
+        raise FileFormatError(f"{path} is not a file")
+    return path
+
+
+def format_of(path: Path) -> Format:
+    """Return the kind of a file, by its ending."""
+    zipped = path.suffix.lower() == ".gz"
+    ending = Path(path.stem).suffix.lower() if zipped else path.suffix.lower()
+    found = ENDINGS.get(ending)
+    if found is None or (zipped and not found.gzip):
+        raise ValueError(f"{path} must end in one of {', '.join(ENDINGS)}, CSV and svmlight also in .gz after it")
+    return found
+
+
+def open_source(path: Any, options: Options) -> Source:
+    """Open a file of any kind."""
+    path = check_path(path)
+    return format_of(path).open(path, options)
+
+
+def column_names(path: Any, *, header: bool | None = None) -> list[str] | None:
+    """Return the names of the columns of a file, None if it has none; its rows are not read.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    header : bool, optional
+        Whether the first line of a CSV file is a header; by default it is if it holds anything that is not a number.
+    """
+    path = check_path(path)
+    return None if format_of(path).look is None else layout(path, header)[1]
+
+
+def layout(path: Path, header: bool | None = None) -> tuple[int, list[str] | None]:
+    """Return the number of columns of a table, and their names if it has any."""
+    look = format_of(path).look
+    if look is None:
+        raise ValueError(f"{path} is no table")
+    return look(path, Options(header=header))

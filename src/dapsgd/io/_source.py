@@ -1,0 +1,135 @@
+"""What a reader is given and gives: options, and a source of blocks of rows."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import numpy as np
+
+from .._checks import known_name, positive_integer
+from ..errors import FileFormatError
+from ._dataset import Array
+
+__all__ = ["BLOCK_BYTES", "Block", "Column", "Options", "Source", "make_options", "open_bytes", "reading"]
+
+Column = str | int  # by name or by position, from the end if negative
+BLOCK_BYTES = 1 << 23  # of a block of rows, about: what conversion needs of memory is a few of these
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a file; what a reader has no use for is refused."""
+
+    target: tuple[Column, ...] = ()
+    drop: tuple[Column, ...] = ()
+    features: tuple[str, ...] | None = None
+    header: bool | None = None
+    zero_based: bool | None = None
+    n_features: int | None = None
+    dtype: str | None = None
+
+    def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
+        """Refuse an option that this kind of file has no use for."""
+        for name, value in asdict(self).items():
+            if name not in used and value not in (None, ()):
+                raise ValueError(f"{name} means nothing for {kind}, which {path} is; leave it out")
+
+
+def make_options(target: Any, drop: Any, features: Any, header: Any, zero_based: Any, n_features: Any, dtype: Any) -> Options:
+    """Check what a user hands in."""
+    for name, value in (("header", header), ("zero_based", zero_based)):
+        if value is not None and not isinstance(value, bool):
+            raise TypeError(f"{name} must be True, False or None; got {value!r}")
+    if features is not None:
+        if isinstance(features, str) or not all(isinstance(name, str) for name in features):
+            raise TypeError(f"features must be a list of names; got {features!r}")
+        features = tuple(features)
+        if len(set(features)) != len(features) or not features:
+            raise ValueError("features must be different names, at least one")
+        if drop is not None and drop != ():
+            raise ValueError("drop and features must not be given together: what is not among features is left out")
+    return Options(
+        target=_columns("target", target),
+        drop=_columns("drop", drop),
+        features=features,
+        header=header,
+        zero_based=zero_based,
+        n_features=None if n_features is None else positive_integer("n_features", n_features),
+        dtype=None if dtype is None else _dtype(dtype),
+    )
+
+
+def _dtype(value: Any) -> str:
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    return known_name("dtype", name, ("float32", "float64"))
+
+
+def _columns(name: str, value: Any) -> tuple[Column, ...]:
+    if value is None:
+        return ()
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, (str, int, np.integer)):
+            raise TypeError(f"{name} must be the name or the position of a column, or a list of these; got {item!r}")
+    return tuple(item if isinstance(item, str) else int(item) for item in items)
+
+
+class Block(NamedTuple):
+    """Some successive rows."""
+
+    X: Any  # array or CSR matrix
+    y: Array | None  # numbers, or text as objects
+
+
+class Source(NamedTuple):
+    """An opened file: what is known before its rows are read, and its rows."""
+
+    sparse: bool
+    dtype: np.dtype[Any]
+    feature_names: tuple[str, ...] | None
+    target_names: tuple[str, ...]
+    # Called with a function that wants to know how many bytes of the file have been read.
+    blocks: Callable[[Callable[[int], None]], Iterator[Block]]
+    # Of sparse rows: the number of columns and whether the first is 0, given the smallest and the largest index.
+    columns: Callable[[int, int], tuple[int, bool]] | None = None
+
+
+class _Unzipped(gzip.GzipFile):
+    """A decompressed file that closes the file it reads from."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        super().__init__(fileobj=raw, mode="rb")
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
+
+
+def open_bytes(path: Path) -> tuple[BinaryIO, Callable[[], int]]:
+    """Open a file, decompressed if its name ends in .gz; return also what tells how much of it has been read."""
+    raw = open(path, "rb")  # noqa: SIM115  # the caller closes what is returned, and that closes this
+    if path.suffix.lower() != ".gz":
+        return raw, raw.tell
+    return cast(BinaryIO, _Unzipped(raw)), raw.tell
+
+
+_DAMAGED: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError)
+
+
+@contextmanager
+def reading(path: Path, kind: str, *errors: type[Exception]) -> Iterator[None]:
+    """Turn what a library says of a file that it makes no sense of into one sentence with the file's name."""
+    try:
+        yield
+    except (FileFormatError, FileNotFoundError, PermissionError):
+        raise
+    except (*_DAMAGED, *errors) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise FileFormatError(f"{path} is damaged, or is no {kind} file: {reason[:200]}") from None

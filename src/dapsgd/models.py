@@ -1,0 +1,262 @@
+"""Fitted models in files.
+
+A model file is an NPZ archive: ``coef``, ``intercept``, for a classifier ``classes``, and ``about``, which is JSON in bytes:
+the version of the format, which estimator it is and its parameters. Nothing in it is pickled, and nothing in it is run.
+
+>>> import tempfile
+>>> from pathlib import Path
+>>> import numpy as np
+>>> import dapsgd as ds
+>>> import dapsgd.models
+>>> X = np.random.default_rng(0).standard_normal((50, 4))
+>>> model = ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0])
+>>> with tempfile.TemporaryDirectory() as folder:
+...     dapsgd.models.save(model, Path(folder) / "model.npz")
+...     loaded = dapsgd.models.load(Path(folder) / "model.npz")
+>>> bool((loaded.predict(X) == model.predict(X)).all())
+True
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._files import replacing
+from .errors import FileFormatError
+from .losses import LOSSES
+
+__all__ = ["load", "save"]
+
+Array = np.ndarray[Any, Any]
+
+_FORMAT, _VERSION = "dapsgd model", 1
+_NUMBERS = ("n_iter_", "objective_", "residual_", "dual_gap_", "alpha_", "l1_ratio_")  # kept if a model has them
+_DAMAGED = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def _estimators() -> dict[str, type]:
+    from . import estimators
+
+    return {name: getattr(estimators, name) for name in estimators.__all__}
+
+
+def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted estimator to a file, whole or not at all.
+
+    Parameters
+    ----------
+    model : DAPRegressor, DAPClassifier, or one of their CV forms
+        A fitted estimator. Of its parameters those are kept that are numbers, text or lists, and losses of this package;
+        others, such as a regulariser of your own, are at their defaults in the model that is loaded. Predictions do not
+        depend on them.
+    path : path
+        The file, which must end in .npz. One that exists is replaced.
+    metadata : dict, optional
+        Whatever else should be kept: what JSON can hold. It is ``metadata_`` of the loaded model.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    path = _check_path(path)
+    kinds = _estimators()
+    kind = type(model).__name__
+    if type(model) not in kinds.values():
+        raise TypeError(f"model must be one of {', '.join(kinds)}; got {kind}")
+    check_is_fitted(model)
+    parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    loss = model.loss
+    if not isinstance(loss, (str, type(None), *LOSSES.values())):
+        raise TypeError(f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}")
+    about: dict[str, Any] = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "estimator": kind,
+        "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
+        "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
+        "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
+        "metadata": dict(metadata or {}),
+    }
+    try:
+        text = json.dumps(about)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"metadata must be what JSON can hold: {error}") from None
+    arrays = {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
+    if hasattr(model, "classes_"):
+        arrays["classes"] = _check_classes(model.classes_)
+    with replacing(path) as temporary:
+        np.savez_compressed(temporary, about=np.frombuffer(text.encode(), np.uint8), **arrays)
+
+
+def load(path: Any) -> Any:
+    """Read a model file.
+
+    Parameters
+    ----------
+    path : path
+        A file written by :func:`save`.
+
+    Returns
+    -------
+    DAPRegressor, DAPClassifier, or one of their CV forms
+        Fitted, with the same predictions. It has ``coef_``, ``intercept_``, ``classes_`` and the numbers of the fit, not its
+        ``trace_``; ``metadata_`` is what was kept with it.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is damaged, is no model file, or is of a version that this dapsgd does not know.
+    """
+    path = _check_path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no model file {path}")
+    arrays = _read(path)
+    about = _read_about(path, arrays.pop("about"))
+    kinds = _estimators()
+    if about.get("estimator") not in kinds:
+        raise FileFormatError(f"{path} holds a model of the unknown kind {about.get('estimator')!r}")
+    kind = kinds[about["estimator"]]
+    _check_arrays(path, arrays, classifier=hasattr(kind, "decision_function"))
+    model = _rebuild(path, kind, about)
+    model.coef_ = arrays["coef"]
+    model.intercept_ = arrays["intercept"] if arrays["intercept"].ndim else float(arrays["intercept"])
+    model.n_features_in_ = model.coef_.shape[-1]
+    if "classes" in arrays:
+        model.classes_ = arrays["classes"]
+    return model
+
+
+def _check_path(path: Any) -> Path:
+    try:
+        path = Path(os.fspath(path))
+    except TypeError:
+        raise TypeError(f"path must be the name of a file; got {path!r}") from None
+    if path.suffix.lower() != ".npz":
+        raise ValueError(f"a model file must end in .npz; got {str(path)!r}")
+    return path
+
+
+_UNKNOWN = object()
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON holds it, or ``_UNKNOWN``."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if type(value) in LOSSES.values():
+        return {"loss": type(value).__name__, "fields": [_plain(field) for field in value]}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        items = [_plain(item) for item in value]
+        return _UNKNOWN if _UNKNOWN in items else items
+    return _UNKNOWN
+
+
+def _check_classes(classes: Any) -> Array:
+    classes = np.asarray(classes)
+    if classes.dtype == object and all(isinstance(label, str) for label in classes):
+        classes = classes.astype(str)
+    if classes.dtype.kind not in "biufU":
+        raise TypeError(f"model must have classes that are numbers or text to be saved; got dtype {classes.dtype}")
+    return classes
+
+
+def _read(path: Path) -> dict[str, Array]:
+    from .io._numpy import stored_array
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            there = {name[:-4] for name in archive.namelist() if name.endswith(".npy")}
+            missing = {"about", "coef", "intercept"} - there
+            if missing:
+                raise FileFormatError(f"{path} is no model file, or is damaged: it lacks {', '.join(sorted(missing))}")
+            wanted = sorted(there & {"about", "coef", "intercept", "classes"})
+            return {name: stored_array(path, archive, name).copy() for name in wanted}
+    except FileFormatError:
+        raise
+    except _DAMAGED as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise FileFormatError(f"{path} is damaged, or is no model file: {reason}") from None
+
+
+def _read_about(path: Path, stored: Array) -> dict[str, Any]:
+    try:
+        about = json.loads(stored.astype(np.uint8).tobytes().decode())
+    except (ValueError, RecursionError):
+        about = None
+    if not isinstance(about, dict) or about.get("format") != _FORMAT:
+        raise FileFormatError(f"{path} is no model file, or is damaged: it does not say what it is")
+    if about.get("version") != _VERSION:
+        raise FileFormatError(
+            f"{path} has version {about.get('version')!r} of the model format; this dapsgd reads version {_VERSION}: "
+            "upgrade dapsgd, or fit the model again"
+        )
+    return about
+
+
+def _check_arrays(path: Path, arrays: dict[str, Array], classifier: bool) -> None:
+    coef, intercept = arrays["coef"], arrays["intercept"]
+    for name, array in (("coef", coef), ("intercept", intercept)):
+        if array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
+            raise FileFormatError(f"{path} is damaged: {name} must hold finite numbers, float32 or float64")
+    fits = coef.ndim in (1, 2) and coef.size > 0 and intercept.shape == coef.shape[:-1]
+    if not fits:
+        raise FileFormatError(
+            f"{path} is damaged: coef and intercept do not belong together, with shapes {coef.shape} and {intercept.shape}"
+        )
+    if classifier != ("classes" in arrays):
+        raise FileFormatError(f"{path} is damaged: classes are {'missing' if classifier else 'there without a classifier'}")
+    if classifier:
+        classes = arrays["classes"]
+        right = coef.ndim == 2 and classes.ndim == 1 and classes.dtype.kind in "biufU" and len(classes) >= 2
+        if not right or (len(coef) != len(classes) and (len(coef), len(classes)) != (1, 2)):
+            raise FileFormatError(f"{path} is damaged: {classes.shape} classes for coefficients of shape {coef.shape}")
+        if len(set(classes.tolist())) != len(classes) or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+            raise FileFormatError(f"{path} is damaged: its classes are not different numbers or texts")
+
+
+def _rebuild(path: Path, kind: type, about: dict[str, Any]) -> Any:
+    """Return an estimator with the parameters and numbers of a file."""
+    try:
+        parameters = {name: _revive(value) for name, value in dict(about["parameters"]).items()}
+        model = kind(**parameters)
+        if not isinstance(model.loss, (str, type(None), *LOSSES.values())):
+            raise TypeError("loss")
+        for name, value in dict(about["numbers"]).items():
+            if name in _NUMBERS:
+                setattr(model, name, int(value) if name == "n_iter_" and math.isfinite(value) else float(value))
+        names = about["feature_names"]
+        if names is not None:
+            model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        model.metadata_ = dict(about["metadata"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} is damaged: its description of the model makes no sense ({error})") from None
+    return model
+
+
+def _revive(value: Any) -> Any:
+    if isinstance(value, dict):
+        kinds = {kind.__name__: kind for kind in LOSSES.values()}
+        return kinds[value["loss"]](*value["fields"])
+    return value

@@ -1,0 +1,182 @@
+"""The regularisation path: a problem solved along decreasing strengths, each from the answer before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._checks import finite_array, positive_integer
+from .problem import Problem
+from .regularizers import Slope, Zero
+from .result import Result
+from .solve import solve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The answers along decreasing strengths: what :func:`dapsgd.path` gives back.
+
+    Attributes
+    ----------
+    lams : array, shape (k,)
+        The strengths, in decreasing order.
+    coefs : array, shape (p, k) or (p, q, k)
+        The answers, the last axis along the strengths.
+    intercepts : array, shape (k,) or (q, k)
+        The intercepts; zero without.
+    objectives, gaps : array, shape (k,)
+        The objective of every answer, and its duality gap; NaN where no dual is known.
+    results : list of Result
+        All that :func:`dapsgd.solve` gave back.
+    """
+
+    lams: Array
+    coefs: Array
+    intercepts: Array
+    objectives: Array
+    gaps: Array
+    results: list[Result]
+
+    def plot(self, path: Any = None) -> Figure:
+        """Draw every coefficient against the strength.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; its ending chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from .plots import plot_path
+
+        return plot_path(self, path)
+
+    def __len__(self) -> int:
+        return len(self.lams)
+
+    def __repr__(self) -> str:
+        passes = sum(result.passes for result in self.results)
+        return f"Path({len(self)} strengths from {self.lams[0]:.4g} to {self.lams[-1]:.4g}, {passes:.4g} passes)"
+
+
+def path(problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = None, **options: Any) -> Path:
+    """Solve a problem along decreasing strengths of its regulariser, each from the answer before.
+
+    The strength is the regulariser's ``lam``: its value in the problem given does not matter. For ``Slope`` it is a factor on
+    all of ``lams``; for ``FusedLasso`` the L1 part stays as it is.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data is neither copied nor checked again.
+    n_lams : int, default 50
+        How many strengths, from ``problem.lam_max()``, where the regulariser alone decides, in equal ratios.
+    eps : float, default 1e-3
+        The smallest strength is ``eps`` times the largest.
+    lams : array, optional
+        The strengths themselves; solved in decreasing order.
+    **options
+        For :func:`dapsgd.solve`: ``algorithm``, ``tol``, ``workers`` and the others; ``x0`` is where the first one starts.
+
+    Returns
+    -------
+    Path
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 20))
+    >>> y = X[:, :2] @ [3.0, -2.0] + 0.1 * rng.standard_normal(100)
+    >>> path = ds.path(ds.Problem(X, y, ds.Squared(0.5), ds.L1(1.0)), n_lams=10)
+    >>> path.coefs.shape
+    (20, 10)
+    >>> np.count_nonzero(path.coefs, axis=0)[:4]
+    array([0, 2, 2, 2])
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")
+    with_strength(problem.regularizer, 1.0)  # say at once if there is none
+    if lams is None:
+        strengths = decreasing(problem.lam_max(), positive_integer("n_lams", n_lams), eps)
+    else:
+        strengths = checked_strengths("lams", lams)
+    return path_of(problem, strengths, [with_strength(problem.regularizer, lam) for lam in strengths], **options)
+
+
+def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: Any = None, **options: Any) -> Path:
+    """Solve a problem with one regulariser after another, each from the answer before."""
+    problem.lipschitz()  # known once for all
+    results: list[Result] = []
+    for regularizer in regularizers:
+        result = solve(problem.with_regularizer(regularizer), x0=x0, **options)
+        x0 = problem.pack(result.x, result.intercept)
+        results.append(result)
+    return Path(
+        lams=np.asarray(lams, dtype=np.float64),
+        coefs=np.stack([result.x for result in results], axis=-1),
+        intercepts=_stack_intercepts(results, problem.shape),
+        objectives=np.array([result.objective for result in results]),
+        gaps=np.array([result.gap for result in results]),
+        results=results,
+    )
+
+
+def _stack_intercepts(results: Sequence[Result], shape: tuple[int, ...]) -> Array:
+    return np.stack([np.broadcast_to(result.intercept, shape[1:]) for result in results], axis=-1).astype(np.float64)
+
+
+def with_strength(regularizer: Any, lam: float) -> Any:
+    """Return a regulariser of the same kind at another strength.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> from dapsgd.path import with_strength
+    >>> with_strength(ds.FusedLasso(1.0, l1=0.5), 2.0)
+    FusedLasso(lam=2.0, l1=0.5)
+    """
+    if isinstance(regularizer, Slope):
+        return Slope(lam * np.asarray(regularizer.lams, dtype=np.float64))
+    if isinstance(regularizer, Zero) or "lam" not in getattr(type(regularizer), "_fields", ()):
+        raise ValueError(f"regularizer must have a strength, a field lam, for a path; got {type(regularizer).__name__}")
+    return regularizer._replace(lam=float(lam))
+
+
+def decreasing(top: float, count: int, eps: Any, name: str = "lams") -> Array:
+    """Return so many strengths in equal ratios from ``top`` to ``eps * top``."""
+    from ._checks import number
+
+    share = number("eps", eps)
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"eps must be between 0 and 1; got {eps!r}")
+    if not math.isfinite(top):
+        raise ValueError(f"{name} must be given: for this regulariser no strength is so large that it alone decides the answer")
+    if top == 0.0:  # the targets have nothing to be explained: any strength gives the same
+        top = float(np.finfo(np.float64).resolution)
+    result: Array = np.geomspace(top, share * top, count) if count > 1 else np.array([top])
+    return result
+
+
+def checked_strengths(name: str, values: Any) -> Array:
+    """Return strengths given by a user in decreasing order."""
+    strengths = finite_array(name, values, np.float64)
+    if strengths.ndim != 1 or strengths.size == 0:
+        raise ValueError(f"{name} must be a one-dimensional array of at least one strength; got shape {strengths.shape}")
+    if (strengths < 0.0).any():
+        raise ValueError(f"{name} must be >= 0; got {strengths.min():g}")
+    return np.sort(strengths)[::-1].copy()

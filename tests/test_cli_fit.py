@@ -1,0 +1,382 @@
+"""``dapsgd fit`` and ``dapsgd predict``."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import dump_svmlight_file
+from typer.testing import CliRunner
+
+import dapsgd as ds
+from dapsgd import models
+from dapsgd.cli import app
+from dapsgd.commands import _data
+
+RNG = np.random.default_rng(0)
+N, P = 120, 6
+X = RNG.standard_normal((N, P)).round(3)
+Y = (X @ np.array([2.0, 2.0, 2.0, 0.0, 0.0, 0.0]) + 0.5 * RNG.standard_normal(N)).round(3)
+WORDS = np.where(Y > 0, "up", "down")
+NAMES = ["a_1", "a_2", "a_3", "b_1", "b_2", "b_3"]
+
+
+def write(path, X=X, y=Y, names=(*NAMES, "y")):
+    rows = [list(row) + ([] if y is None else [target]) for row, target in zip(X, y if y is not None else X, strict=True)]
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows([list(names), *rows] if names else rows)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("t.csv")
+    write("words.csv", y=WORDS)
+    write("bare.csv", names=None)
+    dump_svmlight_file(csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)), np.sign(Y), "t.svm", zero_based=True)
+    np.save("t.npy", np.column_stack([X, Y]))
+    np.savez("t.npz", X=X, y=Y)
+    return tmp_path
+
+
+def call(*arguments):
+    outcome = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert "Traceback" not in outcome.output
+    return outcome
+
+
+def done(*arguments):
+    outcome = call(*arguments)
+    assert outcome.exit_code == 0, outcome.output
+    return outcome
+
+
+def column(path, k=0):
+    with open(path, newline="") as file:
+        return [row[k] for row in csv.reader(file)][1:]
+
+
+@pytest.mark.parametrize(
+    ("data", "target"), [("t.csv", "y"), ("t.csv", -1), ("bare.csv", 6), ("t.npy", 6), ("t.npz", None), ("t.npz", "y")]
+)
+def test_fit_and_predict(here, data, target):
+    given = [] if target is None else ["--target", target]
+    outcome = done("fit", data, *given, "--penalty", "fused_lasso", "--alpha", "0.1", "--tol", "1e-8")
+    assert "jumps" in outcome.output
+    expected = ds.DAPRegressor("fused_lasso", alpha=0.1, tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(models.load("model.npz").coef_, expected.coef_)
+    scored = done("predict", "model.npz", data)
+    assert f"R2: {expected.score(X, Y):.4f}" in scored.output
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], expected.predict(X))
+    assert not [name for name in os.listdir() if "part" in name]
+
+
+def test_svmlight_and_conversion(monkeypatch):
+    done("fit", "t.svm", "--alpha", "0.01", "--cache", "kept", "--no-intercept")
+    assert len(os.listdir("kept")) == 1
+    model = models.load("model.npz")
+    assert model.classes_.tolist() == [-1.0, 1.0]
+    monkeypatch.setattr("dapsgd.io._folder._write", None)  # it need not be converted again
+    about = json.loads(call("fit", "t.svm", "--alpha", "0.01", "--cache", "kept", "--no-intercept", "--json").stdout)
+    assert about["task"] == "classification"
+    assert "accuracy" in done("predict", "model.npz", "t.svm").output
+    assert set(column("predictions.csv")) == {"-1", "1"}
+    # A file in which the first column happens to be zero is read as the model's data were.
+    first = np.zeros((2, P))
+    first[:, 1:] = X[:2, 1:]
+    dump_svmlight_file(csr_matrix(first), [1, 1], "late.svm", zero_based=True)
+    done("predict", "model.npz", "late.svm", "--out", "late.csv")
+    assert column("late.csv") == [str(int(v)) for v in model.predict(first)]
+
+
+def test_a_large_file_is_converted_by_itself(monkeypatch):
+    monkeypatch.setattr(_data, "LARGE", 100)
+    done("fit", "t.csv", "--target", "y")
+    assert sorted(os.listdir("t.csv.dapsgd")) == ["X.npy", "meta.json", "y.npy"]
+    done("fit", "words.csv", "--target", "y", "--no-convert")
+    assert not os.path.exists("words.csv.dapsgd")
+
+
+def test_classes_in_words_and_their_probabilities():
+    outcome = done("fit", "words.csv", "--target", "y", "--alpha", "0.01", "--out", "words.npz")
+    assert "classification: the target is text" in outcome.output
+    done("predict", "words.npz", "words.csv", "--proba", "--out", "p.csv")
+    assert Path("p.csv").read_text().splitlines()[0] == "prediction,probability down,probability up"
+    model = ds.DAPClassifier("l1", 0.01).fit(X, WORDS)
+    assert column("p.csv") == model.predict(X).tolist()
+    np.testing.assert_allclose([float(v) for v in column("p.csv", 2)], model.predict_proba(X)[:, 1])
+    shown = call("predict", "words.npz", "words.csv", "--out", "-")
+    assert shown.stdout.splitlines()[:2] == ["prediction", column("p.csv")[0]]
+
+
+def test_columns_are_found_by_name():
+    done("fit", "t.csv", "--target", "y", "--alpha", "0.1")
+    done("predict", "model.npz", "t.csv", "--out", "one.csv")
+    order = [3, 0, 5, 1, 4, 2]
+    write("mixed.csv", np.column_stack([np.zeros(N), X[:, order]]), None, ["other", *[NAMES[j] for j in order]])
+    assert "R2" not in done("predict", "model.npz", "mixed.csv", "--out", "two.csv").output
+    np.testing.assert_allclose([float(v) for v in column("one.csv")], [float(v) for v in column("two.csv")])
+    write("fewer.csv", X[:, 2:], None, NAMES[2:])
+    outcome = call("predict", "model.npz", "fewer.csv")
+    assert outcome.exit_code == 2
+    assert "lacks 2 of 6 columns: 'a_1', 'a_2'" in outcome.output
+
+
+def test_columns_without_names_are_taken_in_order():
+    done("fit", "bare.csv", "--target", "-1", "--alpha", "0.1")
+    done("predict", "model.npz", "bare.csv", "--out", "one.csv")
+    write("only.csv", X, None, None)
+    done("predict", "model.npz", "only.csv", "--out", "two.csv")
+    assert column("one.csv") == column("two.csv")
+    write("wide.csv", np.hstack([X, X]), None, None)
+    outcome = call("predict", "model.npz", "wide.csv")
+    assert outcome.exit_code == 2
+    assert "wide.csv has 12 columns; model.npz has coefficients for 6" in outcome.output
+
+
+def test_a_model_fitted_in_python_to_a_data_frame():
+    pandas = pytest.importorskip("pandas")
+    model = ds.DAPRegressor("l1", 0.1).fit(pandas.DataFrame(X, columns=NAMES), Y)
+    models.save(model, "frame.npz")
+    order = [3, 0, 5, 1, 4, 2]
+    write("mixed.csv", X[:, order], None, [NAMES[j] for j in order])
+    done("predict", "frame.npz", "mixed.csv")
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], X @ model.coef_ + model.intercept_)
+
+
+def test_several_targets():
+    write("two.csv", y=Y)
+    done("fit", "t.csv", "--target", "y", "--target", "a_1", "--penalty", "nuclear", "--alpha", "0.05")
+    done("predict", "model.npz", "t.csv")
+    assert Path("predictions.csv").read_text().splitlines()[0] == "y,a_1"
+    assert "rank" in done("fit", "t.csv", "--target", "y", "--target", "a_1", "--penalty", "nuclear").output
+
+
+@pytest.mark.parametrize("groups", ["3", "prefix:_", "labels.txt", "named.csv"])
+def test_groups(groups):
+    with open("labels.txt", "w") as file:
+        file.write("x\nx\nx\nz\nz\nz\n")
+    with open("named.csv", "w") as file:
+        file.write("".join(f"{name},{name[0]}\n" for name in reversed(NAMES)))
+    outcome = done("fit", "t.csv", "--target", "y", "--penalty", "group_lasso", "--groups", groups, "--alpha", "0.5", "--json")
+    about = json.loads(outcome.stdout)
+    assert (about["groups"], about["nonzero_groups"], about["nonzeros"]) == (2, 1, 3)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_standardised_columns_give_coefficients_in_the_original_units(sparse, intercept):
+    scaled = X * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + (0.0 if sparse else 3.0)
+    if sparse:
+        dump_svmlight_file(scaled, Y, "s.svm")
+    else:
+        write("s.csv", scaled)
+    given = ["s.svm"] if sparse else ["s.csv", "--target", "y"]
+    flag = "--intercept" if intercept else "--no-intercept"
+    done("fit", *given, "--task", "regression", "--alpha", "0.3", "--standardize", "--tol", "1e-9", flag)
+    model = models.load("model.npz")
+    deviation = scaled.std(axis=0)
+    by_hand = ds.DAPRegressor("l1", 0.3, tol=1e-9, fit_intercept=intercept).fit(scaled / deviation, Y)
+    np.testing.assert_allclose(model.coef_, by_hand.coef_ / deviation, atol=1e-4 / deviation.min())
+    np.testing.assert_allclose(model.predict(scaled), by_hand.predict(scaled / deviation), atol=1e-3)
+
+
+def test_what_does_not_converge_is_written_and_has_status_1():
+    outcome = call("fit", "t.csv", "--target", "y", "--tol", "1e-14", "--max-passes", "1")
+    assert outcome.exit_code == 1
+    assert "tolerance was not reached" in outcome.output
+    assert models.load("model.npz").coef_.shape == (P,)
+
+
+def test_help_teaches():
+    for command in ("fit", "predict"):
+        shown = done(command, "--help").output
+        assert "Examples" in shown
+        assert f"dapsgd {command} " in shown
+
+
+def test_options_reach_the_estimator():
+    done(
+        *("fit", "t.csv", "--target", "y", "--loss", "huber", "--delta", "0.7", "--penalty", "elastic_net", "--alpha", "0.2"),
+        *("--l1-ratio", "0.3", "--l2", "0.01", "--positive", "--no-intercept", "--algorithm", "dap-svrg", "--workers", "2"),
+        *("--tol", "1e-3", "--max-passes", "50", "--seed", "3", "--drop", "b_1", "--dtype", "float32", "--progress"),
+    )
+    model = models.load("model.npz")
+    expected = {"loss": "huber", "delta": 0.7, "penalty": "elastic_net", "alpha": 0.2, "l1_ratio": 0.3, "l2": 0.01}
+    expected |= {"positive": True, "fit_intercept": False, "algorithm": "dap-svrg", "workers": 2, "tol": 1e-3}
+    expected |= {"max_passes": 50.0, "random_state": 3}
+    assert {name: getattr(model, name) for name in expected} == expected
+    assert model.coef_.dtype == np.float32
+    assert model.coef_.shape == (5,)
+
+
+FIT = ("fit", "t.csv", "--target", "y")
+WRONG = {
+    "no command": ((), "Usage"),
+    "unknown command": (("fitt",), "fitt"),
+    "no data": (("fit",), "data"),
+    "no file": (("fit", "none.csv", "--target", "y"), "none.csv"),
+    "a folder": (("fit", ".", "--target", "y"), "not a file"),
+    "unknown ending": (("fit", "t.xlsx", "--target", "y"), "t.xlsx"),
+    "no target": (("fit", "t.csv"), "--target"),
+    "unknown target": (("fit", "t.csv", "--target", "yy"), "target 'yy'"),
+    "target out of range": (("fit", "t.csv", "--target", "7"), "target 7"),
+    "target twice": ((*FIT, "--target", "y"), "target must not name"),
+    "target by name without names": (("fit", "bare.csv", "--target", "y"), "target must be a position"),
+    "target for svmlight": (("fit", "t.svm", "--target", "y"), "target means nothing"),
+    "unknown array": (("fit", "t.npz", "--target", "z"), "target 'z' is not an array"),
+    "unknown option": ((*FIT, "--colour", "red"), "--colour"),
+    "unknown task": ((*FIT, "--task", "clustering"), "--task"),
+    "misspelt task": ((*FIT, "--task", "classificaton"), "did you mean 'classification'"),
+    "unknown loss": ((*FIT, "--loss", "absolute"), "--loss"),
+    "loss of the other task": ((*FIT, "--task", "regression", "--loss", "logistic"), "--loss logistic"),
+    "text for regression": (("fit", "words.csv", "--target", "y", "--task", "regression"), "holds text"),
+    "text for squared loss": (("fit", "words.csv", "--target", "y", "--loss", "squared"), "holds text"),
+    "too many classes": ((*FIT, "--task", "classification"), "too many to be classes"),
+    "negative counts": ((*FIT, "--loss", "poisson"), "y must be >= 0"),
+    "unknown penalty": ((*FIT, "--penalty", "lasso"), "penalty"),
+    "misspelt penalty": ((*FIT, "--penalty", "fused_laso"), "did you mean 'fused_lasso'"),
+    "negative alpha": ((*FIT, "--alpha", "-1"), "alpha"),
+    "nan alpha": ((*FIT, "--alpha", "nan"), "alpha"),
+    "text alpha": ((*FIT, "--alpha", "much"), "--alpha"),
+    "infinite alpha": ((*FIT, "--alpha", "inf"), "alpha"),
+    "l1_ratio out of range": ((*FIT, "--penalty", "elastic_net", "--l1-ratio", "2"), "l1_ratio"),
+    "l1_ratio for l1": ((*FIT, "--l1-ratio", "0.5"), "l1_ratio"),
+    "negative l2": ((*FIT, "--l2", "-1"), "l2"),
+    "delta without huber": ((*FIT, "--delta", "1"), "--delta"),
+    "delta of zero": ((*FIT, "--loss", "huber", "--delta", "0"), "delta"),
+    "no bounds": ((*FIT, "--penalty", "box"), "bounds"),
+    "half of the bounds": ((*FIT, "--penalty", "box", "--bounds", "1"), "--bounds"),
+    "bounds in the wrong order": ((*FIT, "--penalty", "box", "--bounds", "1", "0"), "bounds"),
+    "bounds for l1": ((*FIT, "--bounds", "0", "1"), "bounds"),
+    "standardised box": ((*FIT, "--penalty", "box", "--bounds", "0", "1", "--standardize"), "--standardize"),
+    "positive for fused": ((*FIT, "--penalty", "fused_lasso", "--positive"), "positive"),
+    "groups for l1": ((*FIT, "--groups", "2"), "groups"),
+    "groups that do not divide": ((*FIT, "--penalty", "group_lasso", "--groups", "4"), "groups=4"),
+    "groups of zero": ((*FIT, "--penalty", "group_lasso", "--groups", "0"), "groups=0"),
+    "groups from no file": ((*FIT, "--penalty", "group_lasso", "--groups", "none.txt"), "none.txt"),
+    "groups by an empty prefix": ((*FIT, "--penalty", "group_lasso", "--groups", "prefix:"), "--groups prefix:"),
+    "groups by prefix without names": (
+        ("fit", "bare.csv", "--target", "-1", "--penalty", "group_lasso", "--groups", "prefix:_"),
+        "--groups prefix:_",
+    ),
+    "groups with too few labels": ((*FIT, "--penalty", "group_lasso", "--groups", "short.txt"), "short.txt"),
+    "groups in a binary file": ((*FIT, "--penalty", "group_lasso", "--groups", "t.npz"), "--groups"),
+    "groups for other columns": ((*FIT, "--penalty", "group_lasso", "--groups", "others.txt"), "others.txt"),
+    "unknown algorithm": ((*FIT, "--algorithm", "adam"), "algorithm"),
+    "no workers": ((*FIT, "--algorithm", "dap-sgd", "--workers", "0"), "--workers"),
+    "workers for one worker": ((*FIT, "--algorithm", "p-sgd", "--workers", "2"), "workers"),
+    "negative tol": ((*FIT, "--tol", "-1"), "tol"),
+    "no passes": ((*FIT, "--max-passes", "0"), "max_passes"),
+    "negative seed": ((*FIT, "--seed", "-1"), "--seed"),
+    "unknown drop": ((*FIT, "--drop", "z"), "drop 'z'"),
+    "drop the target": ((*FIT, "--drop", "y"), "drop and target"),
+    "drop everything": (("fit", "small.csv", "--target", "y", "--drop", "a"), "no column left"),
+    "header for NPZ": (("fit", "t.npz", "--header"), "header means nothing"),
+    "names taken for numbers": ((*FIT, "--no-header"), "target must be a position"),
+    "zero-based CSV": ((*FIT, "--zero-based"), "zero_based means nothing"),
+    "one-based with a 0": (("fit", "t.svm", "--one-based"), "index 0"),
+    "columns for CSV": ((*FIT, "--n-features", "9"), "n_features means nothing"),
+    "too few columns": (("fit", "t.svm", "--n-features", "2"), "n_features is 2"),
+    "no columns": (("fit", "t.svm", "--n-features", "0"), "--n-features"),
+    "unknown dtype": ((*FIT, "--dtype", "int8"), "dtype"),
+    "nonsense dtype": ((*FIT, "--dtype", "blue"), "dtype"),
+    "out in no folder": ((*FIT, "--out", "no/model.npz"), "--out"),
+    "out of another kind": ((*FIT, "--out", "model.pkl"), "--out"),
+    "out is a folder": ((*FIT, "--out", "folder.npz"), "--out"),
+    "out is the data": (("fit", "t.npz", "--out", "t.npz"), "--out"),
+    "cache is a file": ((*FIT, "--cache", "t.npz"), "--cache"),
+    "cache and no conversion": ((*FIT, "--cache", "c", "--no-convert"), "--cache"),
+    "a text column": (("fit", "words.csv", "--target", "a_1"), "column 'y': '"),
+    "one class": (("fit", "same.csv", "--target", "y", "--task", "classification"), "two classes"),
+    "damaged data": (("fit", "damaged.npz"), "damaged.npz"),
+    "no model": (("predict", "none.npz", "t.csv"), "none.npz"),
+    "model of another kind": (("predict", "t.csv", "t.csv"), "t.csv"),
+    "data as a model": (("predict", "t.npz", "t.csv"), "t.npz"),
+    "damaged model": (("predict", "damaged.npz", "t.csv"), "damaged.npz"),
+    "predict without data": (("predict", "good.npz"), "data"),
+    "predict no file": (("predict", "good.npz", "none.csv"), "none.csv"),
+    "predict unknown ending": (("predict", "good.npz", "t.xlsx"), "t.xlsx"),
+    "predict other columns": (("predict", "good.npz", "small.csv"), "small.csv lacks 6 of 6 columns"),
+    "predict another width": (("predict", "good.npz", "narrow.npy"), "narrow.npy"),
+    "predict another width, NPZ": (("predict", "good.npz", "narrow.npz"), "narrow.npz"),
+    "predict another width, svmlight": (("predict", "good.npz", "wide.svm"), "wide.svm"),
+    "probabilities of a regression": (("predict", "good.npz", "t.csv", "--proba"), "--proba"),
+    "predictions in no folder": (("predict", "good.npz", "t.csv", "--out", "no/p.csv"), "--out"),
+    "predictions over the data": (("predict", "good.npz", "t.csv", "--out", "t.csv"), "--out"),
+    "predictions over the model": (("predict", "good.npz", "t.csv", "--out", "good.npz"), "--out"),
+    "header of NPY": (("predict", "good.npz", "t.npy", "--header"), "--header"),
+    "zero-based Parquet": (("predict", "good.npz", "t.csv", "--zero-based"), "--zero-based"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_call_is_a_sentence_that_names_what_is_wrong(here, name):
+    arguments, message = WRONG[name]
+    write("small.csv", X[:, :1], Y, ("a", "y"))
+    write("same.csv", y=np.ones(N))
+    os.mkdir("folder.npz")
+    for file, text in (("t.xlsx", ""), ("short.txt", "a\nb\n"), ("others.txt", "q,1\n" * 6), ("wide.svm", "1 1:1 9:1\n")):
+        Path(file).write_text(text)
+    Path("damaged.npz").write_bytes(Path("t.npz").read_bytes()[:-100])
+    np.save("narrow.npy", X[:, :3])
+    np.savez("narrow.npz", X=X[:, :3])
+    model = ds.DAPRegressor()
+    model.coef_, model.intercept_, model.n_features_in_ = np.ones(P), 0.0, P
+    models.save(model, "good.npz", {"feature_names": NAMES, "target_names": ["y"]})
+    before = sorted(os.listdir())
+    outcome = call(*arguments)
+    assert outcome.exit_code == 2, outcome.output
+    assert message in " ".join(outcome.output.replace("│", " ").split())
+    assert sorted(os.listdir()) == before
+
+
+def test_there_are_enough_wrong_calls():
+    assert len(WRONG) >= 60
+
+
+SLOW = """
+import sys, time
+import dapsgd.commands.fit as fit
+from dapsgd.cli import main
+plain = fit._save
+def slow(*arguments):
+    import numpy as np
+    stored = np.savez_compressed
+    def half(path, **arrays):
+        stored(path, **arrays)
+        print("half", file=sys.stderr, flush=True)
+        time.sleep(60)
+    np.savez_compressed = half
+    plain(*arguments)
+fit._save = slow
+sys.argv = ["dapsgd", "fit", "t.csv", "--target", "y"]
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+def test_ctrl_c_while_the_model_is_written_leaves_no_part_of_it(here):
+    process = subprocess.Popen([sys.executable, "-c", SLOW], stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline().strip() == "half"
+    assert any("part" in name for name in os.listdir())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    assert not any("part" in name or name == "model.npz" for name in os.listdir())
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = (
+        "import dapsgd, sys; print(sorted(m for m in ('sklearn', 'pyarrow', 'scipy.sparse', 'dapsgd.io') if m in sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"

@@ -1,0 +1,497 @@
+"""Files: every kind is read right, and whatever is wrong with one is a sentence that names it."""
+
+import builtins
+import gzip
+import json
+import os
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_matrix, csr_matrix, save_npz
+from sklearn.datasets import dump_svmlight_file
+
+import dapsgd as ds
+from dapsgd import io
+from dapsgd.io import _csv, _numpy, _source, _svmlight
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 5)).round(3)
+Y = RNG.standard_normal(40).round(3)
+NAMES = ["a", "b", "c", "d", "e"]
+SPARSE = csr_matrix(np.where(RNG.random((40, 7)) < 0.4, RNG.standard_normal((40, 7)).round(3), 0.0))
+
+
+def write_csv(path, X=X, y=Y, names=(*NAMES, "y"), separator=",", opener=open):
+    lines = [separator.join(names)] if names else []
+    lines += [separator.join([*map(repr, map(float, row)), str(target)]) for row, target in zip(X, y, strict=True)]
+    with opener(path, "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def write_arrow(path, columns):
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    table = pa.table(columns)
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(table, path)
+    else:
+        pa.feather.write_feather(table, path, compression="uncompressed")
+    return path
+
+
+def columns():
+    return {name: X[:, j] for j, name in enumerate(NAMES)} | {"y": Y}
+
+
+def kinds(folder):
+    """Return a file of every kind with the option that names its target."""
+    write_csv(folder / "t.csv")
+    write_csv(folder / "t.tsv", separator="\t")
+    write_csv(folder / "semicolon.csv", separator=";")
+    write_csv(folder / "t.csv.gz", opener=gzip.open)
+    np.save(folder / "t.npy", np.column_stack([X, Y]))
+    np.save(folder / "fortran.npy", np.asfortranarray(np.column_stack([X, Y])))
+    np.savez(folder / "t.npz", X=X, y=Y)
+    np.savez_compressed(folder / "zipped.npz", X=np.asfortranarray(X), y=Y)
+    write_arrow(folder / "t.parquet", columns())
+    write_arrow(folder / "t.feather", columns())
+    targets = {".npy": -1, ".npz": None}
+    return [(path, targets.get(path.suffix, "y")) for path in sorted(folder.iterdir())]
+
+
+@pytest.fixture
+def arrow_always(monkeypatch):
+    monkeypatch.setattr(_csv, "_WORTH_ARROW", 0)
+    monkeypatch.setattr(_csv, "_ARROW_BLOCK", 300)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for module in (_csv, _numpy, _svmlight, io._arrow):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 300)
+
+
+@pytest.mark.parametrize("blocks", ["whole", "small_blocks", "arrow_always"])
+def test_every_kind_of_table_is_read_and_converted_alike(tmp_path, request, blocks):
+    if blocks != "whole":
+        request.getfixturevalue(blocks)
+    for path, target in kinds(tmp_path):
+        data = io.read(path, target)
+        np.testing.assert_array_equal(data.X, X, err_msg=str(path))
+        np.testing.assert_array_equal(data.y, Y, err_msg=str(path))
+        assert data.X.flags.c_contiguous
+        if path.suffix not in (".npy", ".npz"):
+            assert data.feature_names == tuple(NAMES)
+            assert data.target_names == ("y",)
+        converted = io.convert(path, target=target)
+        assert isinstance(converted.X, np.memmap)
+        np.testing.assert_array_equal(converted.X, X)
+        np.testing.assert_array_equal(converted.y, Y)
+        assert converted.feature_names == data.feature_names
+        assert converted.target_names == data.target_names
+
+
+@pytest.mark.parametrize("small", [False, True])
+@pytest.mark.parametrize("zero_based", [True, False])
+@pytest.mark.parametrize("name", ["t.svm", "t.libsvm.gz"])
+def test_svmlight(tmp_path, request, small, zero_based, name):
+    if small:
+        request.getfixturevalue("small_blocks")
+    path = tmp_path / name
+    dump_svmlight_file(SPARSE, Y, str(tmp_path / "plain"), zero_based=zero_based, comment="made here")
+    text = (tmp_path / "plain").read_bytes()
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    for data in (io.read(path), io.convert(path), io.convert(path)):
+        assert (data.X != SPARSE).nnz == 0
+        np.testing.assert_allclose(data.y, Y)
+        assert data.zero_based is zero_based
+    assert isinstance(io.convert(path).X.data.base, (np.memmap, np.ndarray))
+    wider = io.read(path, n_features=9, zero_based=zero_based)
+    assert wider.X.shape == (40, 9)
+
+
+def test_a_sparse_archive(tmp_path, small_blocks):
+    np.savez(
+        tmp_path / "parts.npz", X_data=SPARSE.data, X_indices=SPARSE.indices, X_indptr=SPARSE.indptr, X_shape=SPARSE.shape, y=Y
+    )
+    save_npz(tmp_path / "scipy.npz", SPARSE)
+    for name in ("parts.npz", "scipy.npz"):
+        for data in (io.read(tmp_path / name), io.convert(tmp_path / name)):
+            assert (data.X != SPARSE).nnz == 0
+            assert (data.y is None) == (name == "scipy.npz")
+    save_npz(tmp_path / "csc.npz", csc_matrix(SPARSE))
+    with pytest.raises(ds.FileFormatError, match="CSR"):
+        io.read(tmp_path / "csc.npz")
+
+
+def test_columns_are_chosen_by_name_and_by_position(tmp_path):
+    path = write_csv(tmp_path / "t.csv")
+    assert io.column_names(path) == [*NAMES, "y"]
+    for target in ("y", 5, -1, "5", "-1"):
+        np.testing.assert_array_equal(io.read(path, target).y, Y)
+    several = io.read(path, ["y", "a"], drop=["b", 2])
+    np.testing.assert_array_equal(several.y, np.column_stack([Y, X[:, 0]]))
+    assert several.feature_names == ("d", "e")
+    assert io.convert(path, target=["y", "a"]).y.shape == (40, 2)
+    chosen = io.read(path, features=["c", "a"])
+    np.testing.assert_array_equal(chosen.X, X[:, [2, 0]])
+    assert chosen.y is None
+
+
+def test_a_header_is_noticed(tmp_path):
+    bare = write_csv(tmp_path / "bare.csv", names=())
+    assert io.column_names(bare) is None
+    data = io.read(bare, -1)
+    np.testing.assert_array_equal(data.X, X)
+    assert data.feature_names is None
+    assert data.target_names == ("5",)
+    digits = write_csv(tmp_path / "digits.csv", names=("900", "902", "904", "906", "908", "910"))
+    assert io.read(digits).X.shape == (41, 6)
+    assert io.read(digits, "910", header=True).feature_names == ("900", "902", "904", "906", "908")
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+def test_a_target_may_be_text(tmp_path, request, arrow):
+    if arrow:
+        request.getfixturevalue("arrow_always")
+    labels = np.where(Y > 0, "up, high", "down")
+    path = tmp_path / "t.csv"
+    write_csv(path, y=[f'"{label}"' for label in labels])
+    write_arrow(tmp_path / "t.parquet", columns() | {"y": labels})
+    np.savez(tmp_path / "t.npz", X=X, y=labels)
+    for file in (path, tmp_path / "t.parquet", tmp_path / "t.npz"):
+        for data in (io.read(file, "y"), io.convert(file, target="y"), io.convert(file, target="y")):
+            assert data.y.tolist() == labels.tolist()
+            np.testing.assert_array_equal(data.X, X)
+
+
+def test_single_precision_is_kept_or_asked_for(tmp_path):
+    np.save(tmp_path / "t.npy", X.astype(np.float32))
+    assert io.read(tmp_path / "t.npy").X.dtype == np.float32
+    assert io.read(tmp_path / "t.npy", dtype="float64").X.dtype == np.float64
+    path = write_csv(tmp_path / "t.csv")
+    assert io.read(path, dtype="float32").X.dtype == np.float32
+    assert io.convert(path, target="y", dtype=np.float32).X.dtype == np.float32
+    np.save(tmp_path / "int.npy", np.arange(6).reshape(3, 2))
+    assert io.read(tmp_path / "int.npy").X.dtype == np.float64
+
+
+def test_a_table_of_many_blocks_does_not_depend_on_pyarrow(tmp_path, monkeypatch):
+    path = write_csv(tmp_path / "t.csv")
+    plain = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return plain(name, *args, **kwargs)
+
+    monkeypatch.setattr(_csv, "_WORTH_ARROW", 0)
+    monkeypatch.setattr(builtins, "__import__", without)
+    np.testing.assert_array_equal(io.read(path, "y").X, X)
+    (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ImportError, match=r"pip install 'dapsgd\[io\]'"):
+        io.read(tmp_path / "t.parquet")
+
+
+# Conversion.
+
+
+def test_a_converted_file_is_opened_not_converted_again(tmp_path, monkeypatch):
+    path = write_csv(tmp_path / "t.csv")
+    io.convert(path, target="y")
+    monkeypatch.setattr(io._folder, "_write", None)
+    np.testing.assert_array_equal(io.convert(path, target="y").X, X)
+    np.testing.assert_array_equal(io.open_folder(io.default_folder(path)).y, Y)
+
+
+def test_a_changed_file_or_other_options_convert_again(tmp_path):
+    path = write_csv(tmp_path / "t.csv")
+    io.convert(path, target="y")
+    write_csv(path, X=X + 1.0)
+    os.utime(path, ns=(1, 1))
+    np.testing.assert_allclose(io.convert(path, target="y").X, X + 1.0)
+    assert io.convert(path, target="a").feature_names == ("b", "c", "d", "e", "y")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["t.csv", "t.csv.dapsgd"]
+
+
+def test_an_interrupted_conversion_leaves_nothing_new(tmp_path, monkeypatch):
+    path = write_csv(tmp_path / "t.csv")
+    plain = io._folder.Labels.encode
+
+    def interrupted(self, y):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(io._folder.Labels, "encode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        io.convert(path, target="y")
+    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.setattr(io._folder.Labels, "encode", plain)
+    io.convert(path, target="y")
+    monkeypatch.setattr(io._folder.Labels, "encode", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        io.convert(path, target="y", drop="a")
+    assert io.open_folder(io.default_folder(path)).X.shape == (40, 5)  # the old one
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_damaged_folder_is_said_to_be_one_and_made_anew(tmp_path):
+    dump_svmlight_file(SPARSE, Y, str(tmp_path / "t.svm"))
+    for path in (write_csv(tmp_path / "t.csv"), tmp_path / "t.svm"):
+        options = {"target": "y"} if path.suffix == ".csv" else {}
+        io.convert(path, **options)
+        folder = io.default_folder(path)
+        for file in sorted(folder.iterdir()):
+            whole = file.read_bytes()
+            for damage in (whole[: len(whole) // 2], b"", b"\0" * len(whole), None):
+                file.unlink()
+                if damage is not None:
+                    file.write_bytes(damage)
+                with pytest.raises(ds.FileFormatError, match=r"t\.csv|t\.svm"):
+                    io.open_folder(folder)
+                assert io.convert(path, **options).X.shape[0] == 40
+        meta = json.loads((folder / "meta.json").read_text())
+        for changed in (
+            meta | {"version": 99},
+            meta | {"format": "x"},
+            meta | {"rows": 41},
+            meta | {"columns": 3},
+            meta | {"target_names": 5},
+            {},
+            [],
+        ):
+            (folder / "meta.json").write_text(json.dumps(changed))
+            with pytest.raises(ds.FileFormatError):
+                io.open_folder(folder)
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
+    path = write_csv(tmp_path / "t.csv")
+    precious = tmp_path / "folder"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("x")
+    with pytest.raises(ValueError, match="folder must be new"):
+        io.convert(path, precious, "y")
+    assert (precious / "thesis.tex").exists()
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        io.convert(path, tmp_path / "no" / "such", "y")
+
+
+def test_progress_is_shown(tmp_path, capsys):
+    io.convert(write_csv(tmp_path / "t.csv"), target="y", progress=True)
+    assert "converting t.csv" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "svm"])
+def test_conversion_holds_a_few_blocks_in_memory(tmp_path, monkeypatch, kind):
+    big = RNG.standard_normal((20_000, 20))
+    path = tmp_path / f"t.{kind}"
+    if kind == "csv":
+        np.savetxt(path, big, delimiter=",", fmt="%.3f")
+    elif kind == "svm":
+        dump_svmlight_file(big.round(2), np.zeros(len(big)), str(path))
+    elif kind == "npy":
+        np.save(path, big)
+    else:
+        np.savez(path, X=big)
+    for module in (_csv, _numpy, _svmlight, _source):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(_csv, "_WORTH_ARROW", 1 << 40)
+    io.convert(path, tmp_path / "warm")
+    tracemalloc.start()
+    data = io.convert(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert data.X.shape == big.shape
+    assert peak < (2 << 20)  # the data are 3.2 MB
+    if kind != "svm":
+        np.testing.assert_allclose(data.X, big, atol=1e-3)
+
+
+# What is wrong is said.
+
+BAD_TEXT = {
+    "empty.csv": ("", {}, "is empty"),
+    "header.csv": ("a,b,y\n", {}, "no rows"),
+    "text.csv": ("a,b,y\n1,2,3\n4,five,6\n", {}, r"line 3, column 'b': 'five' is not a number"),
+    "textcolumn.csv": ("a,b,y\nred,2,3\n", {}, r"line 2, column 'a': 'red'.*--drop"),
+    "missing.csv": ("a,b,y\n1,2,3\n\n4,,6\n", {}, r"line 4, column 'b': the value is missing"),
+    "nan.csv": ("a,b,y\n1,2,3\n4,NaN,6\n", {}, r"line 3, column 'b': the value is missing"),
+    "inf.csv": ("a,b,y\n1,2,3\n4,inf,6\n", {}, r"line 3, column 'b': 'inf' is not finite"),
+    "short.csv": ("a,b,y\n1,2,3\n4,5\n", {}, r"line 3 has 2 fields; there should be 3"),
+    "long.csv": ("a,b,y\n1,2,3\n4,5,6,7\n", {}, r"line 3 has 4 fields"),
+    "long first.csv": ("a,b,y\n1,2,3,4\n", {}, r"line 2 has 4 fields; the header has 3"),
+    "quote.csv": ('a,b,y\n1,2,3\n4,"5,6\n', {}, "quote.csv"),
+    "twice.csv": ("a,a,y\n1,2,3\n", {}, "two columns named 'a'"),
+    "nameless.csv": (",a,y\n0,2,3\n", {}, "column 0 has no name.*--drop 0"),
+    "target.csv": ("a,b,y\n1,2,3\n4,5,x\n", {}, r"line 3, column 'y': 'x' is not a number"),
+    "late number.csv": ("a,b,y\n1,2,x\n4,5,\n", {}, r"line 3 has no value in column 'y'"),
+    "no such.csv": ("a,b,yy\n1,2,3\n", {}, r"target 'y' is not a column.*did you mean 'yy'"),
+    "position.csv": ("a,b,y\n1,2,3\n", {"target": 3}, "target 3 is not a column"),
+    "bare.csv": ("1,2,3\n", {}, "target must be a position"),
+    "only.csv": ("y\n1\n", {}, "no column left for X"),
+    "decimal comma.csv": ("a;b;y\n1,5;2;3\n", {}, "'1,5' is not a number"),
+    "latin.csv": ("a,b,y\n1,2,\xff\n".encode("latin-1"), {}, "damaged"),
+    "binary.csv": (b"\x00\x01\x02\xff\xfe", {}, "binary.csv"),
+    "plain.csv.gz": ("a,b,y\n1,2,3\n", {}, "damaged"),
+    "drop.csv": ("a,b,y\n1,2,3\n", {"drop": "z"}, "drop 'z' is not a column"),
+    "both.csv": ("a,b,y\n1,2,3\n", {"drop": "y"}, "drop and target"),
+    "features.csv": ("a,b,y\n1,2,3\n", {"features": ["a", "q", "r"]}, "lacks 2 of 3 columns: 'q', 'r'"),
+    "zero.csv": ("a,b,y\n1,2,3\n", {"zero_based": True}, "zero_based means nothing"),
+    "label.svm": ("x 1:2\n", {}, "line 1: the label must be a number; got 'x'"),
+    "pair.svm": ("1 1:2\n1 3\n", {}, "line 2: '3' is not of the form"),
+    "value.svm": ("1 1:2\n1 3:x\n", {}, "line 2: the value in '3:x' must be a number"),
+    "order.svm": ("1 1:2\n1 3:1 2:1\n", {}, "line 2: the indices must increase"),
+    "nan.svm": ("1 1:2\n1 3:nan\n", {}, "line 2: the value in '3:nan' must be finite"),
+    "infinite label.svm": ("1 1:2\ninf 3:1\n", {}, "line 2: the label must be finite"),
+    "negative.svm": ("1 -1:2\n", {}, "line 1: '-1:2' is not of the form"),
+    "huge.svm": ("1 1:2\n1 1000000000000000:1\n", {}, "line 2: the index in '1000000000000000:1' is too large"),
+    "huge2.svm": ("1 1:2\n1 100000000000000000000000000000:1\n", {}, "line 2: the index.*too large"),
+    "huge3.svm": ("1 1:2\n1 2000000000:1\n", {}, "line 2: the index.*n_features"),
+    "multi.svm": ("1,2 1:2\n", {}, "line 1: the label"),
+    "nothing.svm": ("", {}, "no rows"),
+    "comment.svm": ("# nothing\n", {}, "comment.svm"),
+    "zeros.svm": ("1 \0:1\n", {}, "line 1"),
+    "named.svm": ("1 1:2\n", {"target": "y"}, "target means nothing"),
+    "narrow.svm": ("1 1:2 9:1\n", {"n_features": 3}, "9 columns; n_features is 3"),
+    "based.svm": ("1 0:2\n", {"zero_based": False}, "index 0"),
+    "text.npy": ("a,b\n", {}, "damaged, or is no NPY file"),
+    "text.npz": ("a,b\n", {}, "damaged, or is no NPZ file"),
+    "text.parquet": ("a,b\n", {}, "damaged, or is no Parquet file"),
+    "text.feather": ("a,b\n", {}, "damaged, or is no Arrow file"),
+    "t.xlsx": ("", {}, "must end in one of .csv"),
+    "t.pickle": ("", {}, "must end in one of .csv"),
+    "t.npy.gz": ("", {}, "must end in one of .csv"),
+}
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+@pytest.mark.parametrize("name", BAD_TEXT)
+def test_a_bad_file_is_named(tmp_path, request, name, arrow):
+    if arrow:
+        request.getfixturevalue("arrow_always")
+    content, options, message = BAD_TEXT[name]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    given = {"target": "y"} if ".csv" in name else {}
+    with pytest.raises((ValueError, ds.FileFormatError), match=message) as caught:
+        io.read(path, **given | options)
+    assert name in str(caught.value)
+    if "features" not in options:
+        with pytest.raises((ValueError, ds.FileFormatError), match=message):
+            io.convert(path, **given | options)
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def npy_with_header(path, shape, descr="<f8", body=b"\0" * 80):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117).encode() + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + body)
+    return path
+
+
+def bad_arrays(folder):
+    np.save(folder / "cube.npy", np.zeros((2, 2, 2)))
+    np.save(folder / "vector.npy", np.zeros(3))
+    np.save(folder / "text.npy", np.array([["a"]]))
+    np.save(folder / "complex.npy", np.zeros((2, 2), complex))
+    np.save(folder / "pickled.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    np.save(folder / "records.npy", np.zeros(3, dtype=[("a", "f8")]))
+    np.save(folder / "nan.npy", np.full((2, 2), np.nan))
+    np.save(folder / "none.npy", np.zeros((0, 3)))
+    npy_with_header(folder / "huge.npy", (10**12, 5))
+    npy_with_header(folder / "negative.npy", (-2, -5))
+    npy_with_header(folder / "overflow.npy", (2**62, 4))
+    npy_with_header(folder / "short.npy", (3, 5))
+    npy_with_header(folder / "object.npy", (2, 5), descr="|O")
+    np.savez(folder / "no X.npz", y=Y)
+    np.savez(folder / "short y.npz", X=X, y=Y[:-1])
+    np.savez(folder / "cube y.npz", X=X, y=Y.reshape(40, 1, 1))
+    np.savez(folder / "complex y.npz", X=X, y=Y + 1j)
+    np.savez(folder / "nan y.npz", X=X, y=np.full(40, np.nan))
+    np.savez(folder / "pickled.npz", X=np.array([[{}]], dtype=object), y=Y, allow_pickle=True)
+    parts = {
+        "X_data": SPARSE.data,
+        "X_indices": SPARSE.indices,
+        "X_indptr": SPARSE.indptr,
+        "X_shape": np.array(SPARSE.shape),
+        "y": Y,
+    }
+    np.savez(folder / "indices.npz", **parts | {"X_indices": SPARSE.indices + 100})
+    np.savez(folder / "indptr.npz", **parts | {"X_indptr": SPARSE.indptr[::-1]})
+    np.savez(folder / "data.npz", **parts | {"X_data": SPARSE.data[:-1]})
+    np.savez(folder / "shape.npz", **parts | {"X_shape": np.array([40])})
+    np.savez(folder / "decrease.npz", **parts | {"X_indptr": np.r_[0, 50, SPARSE.indptr[2:]]})
+    write_arrow(folder / "null.parquet", columns() | {"a": [None, *X[1:, 0]]})
+    write_arrow(folder / "nan.parquet", columns() | {"a": [*X[1:, 0], np.nan]})
+    write_arrow(folder / "text.parquet", columns() | {"a": ["x"] * 40})
+    write_arrow(folder / "dates.feather", columns() | {"a": np.arange(40).astype("datetime64[s]")})
+    (folder / "folder.csv").mkdir()
+    return sorted(folder.iterdir())
+
+
+def test_bad_arrays_are_named_before_memory_is_asked_for(tmp_path):
+    for path in bad_arrays(tmp_path):
+        with pytest.raises(ds.FileFormatError) as caught:
+            io.read(path, "y" if path.suffix in (".parquet", ".feather") else None)
+        assert path.name in str(caught.value)
+    for path in tmp_path.glob("*.p*q*"):
+        with pytest.raises(ds.FileFormatError, match="column 'a'"):
+            io.read(path, "y")
+
+
+CALLS = {
+    "path": (lambda p: io.read(7), TypeError, "path"),
+    "no file": (lambda p: io.read(p.with_name("none.csv")), FileNotFoundError, "none.csv"),
+    "target type": (lambda p: io.read(p, 1.5), TypeError, "target"),
+    "target bool": (lambda p: io.read(p, True), TypeError, "target"),
+    "target twice": (lambda p: io.read(p, ["y", -1]), ValueError, "target must not name a column"),
+    "drop type": (lambda p: io.read(p, drop=[None]), TypeError, "drop"),
+    "header": (lambda p: io.read(p, header="yes"), TypeError, "header"),
+    "zero_based": (lambda p: io.read(p, zero_based=1), TypeError, "zero_based"),
+    "n_features": (lambda p: io.read(p, n_features=0), ValueError, "n_features"),
+    "n_features for CSV": (lambda p: io.read(p, n_features=3), ValueError, "n_features means nothing"),
+    "dtype": (lambda p: io.read(p, dtype="int32"), ValueError, "dtype"),
+    "features": (lambda p: io.read(p, features="a"), TypeError, "features"),
+    "features twice": (lambda p: io.read(p, features=["a", "a"]), ValueError, "features"),
+    "features and drop": (lambda p: io.read(p, features=["a"], drop="b"), ValueError, "drop and features"),
+    "progress": (lambda p: io.convert(p, progress="yes"), TypeError, "progress"),
+    "folder is a file": (lambda p: io.convert(p, p), ValueError, "folder"),
+    "no folder": (lambda p: io.open_folder(p.with_name("none")), FileNotFoundError, "none"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_call_is_a_sentence(tmp_path, name):
+    call, kind, message = CALLS[name]
+    with pytest.raises(kind, match=message):
+        call(write_csv(tmp_path / "t.csv"))
+
+
+def test_damaged_files_never_fail_in_another_way(tmp_path, arrow_always):
+    """Cut and flip bits of a file of every kind: it is read, or the error is ours."""
+    rng = np.random.default_rng(1)
+    dump_svmlight_file(SPARSE, Y, str(tmp_path / "t.svm"))
+    save_npz(tmp_path / "sparse.npz", SPARSE)
+    refused = 0
+    for path, target in [*kinds(tmp_path)]:
+        target = None if path.suffix == ".svm" or path.name == "sparse.npz" else target
+        whole = path.read_bytes()
+        for trial in range(25):
+            content = bytearray(whole)
+            if trial % 3 == 0:
+                content = content[: rng.integers(len(whole))]
+            else:
+                for place in rng.integers(len(whole) if trial % 3 == 1 else min(200, len(whole)), size=1 + trial % 4):
+                    content[place] ^= 1 << int(rng.integers(8))
+            path.write_bytes(bytes(content))
+            try:
+                data = io.read(path, target)
+                assert np.isfinite(data.X.data if hasattr(data.X, "tocsr") else data.X).all()
+            except ValueError as error:  # a plain one if a name in the header was hit
+                if path.name not in str(error) or not (isinstance(error, ds.FileFormatError) or "target" in str(error)):
+                    raise
+                refused += 1
+    assert refused > 100

@@ -1,0 +1,202 @@
+"""Model files: what is loaded predicts as what was saved, and a damaged file is said to be one."""
+
+import io
+import json
+import pickle
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import dapsgd as ds
+from dapsgd import models
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 6))
+Y = X @ np.array([2.0, -1.0, 0.0, 0.0, 1.0, 0.0]) + 0.1 * RNG.standard_normal(60)
+WORDS = np.array(["low", "middle", "hïgh"])[np.digitize(Y, [-1.0, 1.0])]
+
+FITS = {
+    "regression": lambda: ds.DAPRegressor("l1", 0.1).fit(X, Y),
+    "no intercept": lambda: ds.DAPRegressor("l1", 0.1, fit_intercept=False).fit(X, Y),
+    "float32": lambda: ds.DAPRegressor("l1", 0.1).fit(X.astype(np.float32), Y.astype(np.float32)),
+    "groups": lambda: ds.DAPRegressor("group_lasso", 0.1, groups=[0, 0, 1, 1, 2, 2]).fit(X, Y),
+    "several": lambda: ds.DAPRegressor("nuclear", 0.1).fit(X, np.column_stack([Y, -Y, X[:, 0]])),
+    "poisson": lambda: ds.DAPRegressor("l1", 0.1, loss="poisson").fit(X, np.round(np.exp(X[:, 0] / 3))),
+    "loss object": lambda: ds.DAPRegressor("l1", 0.1, loss=ds.Huber(0.5)).fit(X, Y),
+    "penalty object": lambda: ds.DAPRegressor(ds.L1(0.1)).fit(X, Y),
+    "cross-validation": lambda: ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, Y),
+    "cross-validated classes": lambda: ds.DAPClassifierCV("l1", alphas=3, cv=2).fit(X, WORDS),
+    "two classes": lambda: ds.DAPClassifier("l1", 0.01).fit(X, Y > 0),
+    "words": lambda: ds.DAPClassifier("l1", 0.01).fit(X, WORDS),
+    "objects": lambda: ds.DAPClassifier("l1", 0.01).fit(X, WORDS.astype(object)),
+    "integers": lambda: ds.DAPClassifier("l1", 0.01, loss="squared_hinge").fit(X, np.where(Y > 0, 7, 3)),
+    "one against the rest": lambda: ds.DAPClassifier("l1", 0.01, loss="logistic").fit(X, WORDS),
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_loaded_model_predicts_the_same(tmp_path, name):
+    model = FITS[name]()
+    models.save(model, tmp_path / "model.npz", {"where": ["here"]})
+    loaded = models.load(tmp_path / "model.npz")
+    assert type(loaded) is type(model)
+    for rows in (X[:7], csr_matrix(X)):
+        assert np.array_equal(loaded.predict(rows), model.predict(rows))
+        assert loaded.predict(rows).dtype == model.predict(rows).dtype or name == "objects"
+        for method in ("decision_function", "predict_proba"):
+            assert hasattr(loaded, method) == hasattr(model, method)
+            if hasattr(model, method):
+                assert np.array_equal(getattr(loaded, method)(rows), getattr(model, method)(rows))
+    assert loaded.metadata_ == {"where": ["here"]}
+    assert loaded.objective_ == model.objective_
+    assert loaded.n_iter_ == model.n_iter_
+    assert getattr(loaded, "alpha_", loaded.get_params().get("alpha")) == getattr(
+        model, "alpha_", model.get_params().get("alpha")
+    )
+    assert type(loaded.intercept_) is type(model.intercept_)
+    if name not in ("penalty object", "objects"):
+        assert repr(loaded) == repr(model)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_names_of_features_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=list("abcdef"))
+    model = ds.DAPRegressor("l1", 0.1).fit(frame, Y)
+    models.save(model, tmp_path / "model.npz")
+    loaded = models.load(tmp_path / "model.npz")
+    assert np.array_equal(loaded.predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame.rename(columns={"a": "z"}))
+
+
+class Own(NamedTuple):
+    scale: float = 1.0
+
+    def value(self, pred, y):
+        return self.scale * (pred - y) ** 2
+
+    def derivative(self, pred, y):
+        return 2.0 * self.scale * (pred - y)
+
+
+def test_what_cannot_be_saved_is_refused_and_leaves_nothing(tmp_path, monkeypatch):
+    model = FITS["regression"]()
+    path = tmp_path / "model.npz"
+    with pytest.raises(TypeError, match="model must be one of DAPClassifier"):
+        models.save(object(), path)
+    with pytest.raises(ValueError, match="not fitted"):
+        models.save(ds.DAPRegressor(), path)
+    with pytest.raises(TypeError, match="metadata must be what JSON can hold"):
+        models.save(model, path, {"x": object()})
+    with pytest.raises(ValueError, match=r"must end in \.npz"):
+        models.save(model, tmp_path / "model.pkl")
+    with pytest.raises(TypeError, match="path"):
+        models.save(model, 7)
+    own = FITS["regression"]().set_params(loss=Own())
+    with pytest.raises(TypeError, match="loss of dapsgd's"):
+        models.save(own, path)
+
+    def interrupted(*args, **kwargs):
+        open(args[0], "wb").close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        models.save(model, path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def arrays_of(path):
+    with np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
+
+
+def about_of(arrays, **changes):
+    about = json.loads(arrays["about"].tobytes()) | changes
+    return np.frombuffer(json.dumps(about).encode(), np.uint8)
+
+
+DAMAGE = {
+    "unknown version": (lambda a: a | {"about": about_of(a, version=2)}, "version 2"),
+    "no version": (lambda a: a | {"about": about_of(a, version=None)}, "version None"),
+    "other format": (lambda a: a | {"about": about_of(a, format="x")}, "does not say what it is"),
+    "unknown estimator": (lambda a: a | {"about": about_of(a, estimator="Ridge")}, "unknown kind 'Ridge'"),
+    "odd parameter": (lambda a: a | {"about": about_of(a, parameters={"colour": 1})}, "makes no sense"),
+    "odd parameters": (lambda a: a | {"about": about_of(a, parameters=7)}, "makes no sense"),
+    "odd loss": (lambda a: a | {"about": about_of(a, parameters={"loss": {"loss": "eval", "fields": []}})}, "makes no sense"),
+    "list as loss": (lambda a: a | {"about": about_of(a, parameters={"loss": []})}, "makes no sense"),
+    "odd numbers": (lambda a: a | {"about": about_of(a, numbers={"objective_": "x"})}, "makes no sense"),
+    "no JSON": (lambda a: a | {"about": a["about"][:-3]}, "does not say what it is"),
+    "list": (lambda a: a | {"about": np.frombuffer(b"[]", np.uint8)}, "does not say what it is"),
+    "deep": (lambda a: a | {"about": np.frombuffer(b"[" * 100_000, np.uint8)}, "does not say what it is"),
+    "no about": (lambda a: {k: v for k, v in a.items() if k != "about"}, "lacks about"),
+    "no coef": (lambda a: {k: v for k, v in a.items() if k != "coef"}, "lacks coef"),
+    "no classes": (lambda a: {k: v for k, v in a.items() if k != "classes"}, "classes are missing"),
+    "NaN": (lambda a: a | {"coef": a["coef"] * np.nan}, "coef must hold finite"),
+    "integers": (lambda a: a | {"coef": a["coef"].astype(int)}, "coef must hold finite"),
+    "infinite": (lambda a: a | {"intercept": a["intercept"] + np.inf}, "intercept must hold finite"),
+    "cube": (lambda a: a | {"coef": a["coef"][None]}, "do not belong together"),
+    "empty": (lambda a: a | {"coef": a["coef"][:, :0]}, "do not belong together"),
+    "flat": (lambda a: a | {"coef": a["coef"][0], "intercept": a["intercept"][0]}, "classes for coefficients"),
+    "more classes": (lambda a: a | {"classes": np.array(list("abcd"))}, "classes for coefficients"),
+    "same classes": (lambda a: a | {"classes": np.array(["a", "a", "b"])}, "not different"),
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "model.npz"
+    models.save(FITS["words"](), path)
+    return path
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_model_is_said_to_be_one(tmp_path, saved, name):
+    damage, message = DAMAGE[name]
+    np.savez(tmp_path / "bad.npz", **damage(arrays_of(saved)))
+    with pytest.raises(ds.FileFormatError, match=message) as caught:
+        models.load(tmp_path / "bad.npz")
+    assert "bad.npz" in str(caught.value)
+
+
+def test_a_pickle_in_a_model_is_never_run(tmp_path, saved):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was run",))
+
+    body = io.BytesIO()
+    np.lib.format.write_array_header_1_0(body, {"descr": "|O", "fortran_order": False, "shape": (1,)})
+    whole = b"\x93NUMPY\x01\x00" + body.getvalue()[8:] + pickle.dumps(np.array([Trap()], dtype=object))
+    np.savez(tmp_path / "bad.npz", **{k: v for k, v in arrays_of(saved).items() if k != "classes"})
+    with zipfile.ZipFile(tmp_path / "bad.npz", "a") as archive:
+        archive.writestr("classes.npy", whole)
+    with pytest.raises(ds.FileFormatError, match="pickled"):
+        models.load(tmp_path / "bad.npz")
+
+
+def test_cut_and_flipped_files_never_fail_in_another_way(tmp_path, saved):
+    whole = saved.read_bytes()
+    rng = np.random.default_rng(0)
+    path = tmp_path / "bad.npz"
+    contents = [whole[:k] for k in range(0, len(whole), 41)] + [b"", rng.bytes(500), b"PK\x03\x04" + rng.bytes(100)]
+    for _ in range(300):
+        content = bytearray(whole)
+        for place in rng.integers(len(whole), size=rng.integers(1, 4)):
+            content[place] ^= 1 << int(rng.integers(8))
+        contents.append(bytes(content))
+    refused = 0
+    for content in contents:
+        path.write_bytes(content)
+        try:
+            models.load(path).predict(X)
+        except ds.FileFormatError as error:
+            if "bad.npz" not in str(error):
+                raise
+            refused += 1
+    assert refused > 200
+    with pytest.raises(FileNotFoundError, match="there is no model file"):
+        models.load(tmp_path / "none.npz")
