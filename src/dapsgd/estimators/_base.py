@@ -79,6 +79,8 @@ class LinearModel(BaseEstimator):
         """Return the sample weights, checked; None for none."""
         if sample_weight is None:
             return None
+        if not np.any(np.asarray(sample_weight)):
+            raise ValueError("sample_weight must not be zero everywhere")
         weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return weights
 
@@ -133,7 +135,7 @@ class LinearModel(BaseEstimator):
         """Return the coefficients kept so far as a packed starting point, if they fit the problem."""
         if not hasattr(self, "coef_"):
             return None
-        w = self.coef_[0] if len(problem.shape) == 1 and self.coef_.ndim == 2 else self.coef_.T
+        w = self.coef_[0] if len(problem.shape) == 1 and len(self.coef_) == 1 else self.coef_.T
         if w.shape != problem.shape:
             return None
         intercept = np.asarray(self.intercept_)
