@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._checks import flag, non_negative
 from ..fista import proximal_step
 from ..problem import Problem
+from ..regularizers import Box, NonNegative
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
@@ -223,6 +224,12 @@ class LinearModel(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        # Bounds on the coefficients may leave no good fit.
+        bounded = self.penalty in ("box", "non_negative") or isinstance(self.penalty, (Box, NonNegative))
+
+        for kind in (tags.classifier_tags, tags.regressor_tags):
+            if kind is not None:
+                kind.poor_score = bounded or self.positive is True
         tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
         return tags
 
