@@ -221,15 +221,14 @@ class LinearModel(BaseEstimator):
         result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return result
 
+    def _bounded(self) -> bool:
+        """Tell whether the coefficients are bounded, which may leave no good fit."""
+        by_penalty = self.penalty in ("box", "non_negative") or isinstance(self.penalty, (Box, NonNegative))
+        return by_penalty or self.positive is True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        # Bounds on the coefficients may leave no good fit.
-        bounded = self.penalty in ("box", "non_negative") or isinstance(self.penalty, (Box, NonNegative))
-
-        for kind in (tags.classifier_tags, tags.regressor_tags):
-            if kind is not None:
-                kind.poor_score = bounded or self.positive is True
         tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
         return tags
 
