@@ -53,7 +53,17 @@ def check_own_loss(module):
     assert intercepts[0] < -0.5 < intercepts[1] < 0.5 < intercepts[2]
 
 
-CHECKS = {"own_loss": check_own_loss, "own_regularizer": check_own_regularizer}
+def check_sparse_regression(module):
+    found = module.main()
+    assert found["fused_lasso"]["error"] < 0.5 * found["l1"]["error"]
+    assert found["fused_lasso"]["model"].score(*module.spectra()[:2]) > 0.8
+
+
+CHECKS = {
+    "own_loss": check_own_loss,
+    "own_regularizer": check_own_regularizer,
+    "sparse_regression": check_sparse_regression,
+}
 
 
 def test_every_example_is_checked():

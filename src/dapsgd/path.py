@@ -122,9 +122,11 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
     """Solve a problem with one regulariser after another, each from the answer before."""
     problem.lipschitz()  # known once for all
     results: list[Result] = []
-    for regularizer in regularizers:
-        result = solve(problem.with_regularizer(regularizer), x0=x0, **options)
-        x0 = problem.pack(result.x, result.intercept)
+    found: list[Array] = []
+    for k, regularizer in enumerate(regularizers):
+        there = problem.with_regularizer(regularizer)
+        result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
+        found = [*found[-1:], problem.pack(result.x, result.intercept)]
         results.append(result)
     return Path(
         lams=np.asarray(lams, dtype=np.float64),
@@ -134,6 +136,18 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
         gaps=np.array([result.gap for result in results]),
         results=results,
     )
+
+
+def _start(problem: Problem, lams: Array, found: list[Array]) -> Array:
+    """Return where to start: the last answer, or further along the line from the one before it if that is better.
+
+    The path of the lasso and of its relatives is piecewise linear in the strength, or nearly so.
+    """
+    last = found[-1]
+    if len(found) < 2 or lams[-2] == lams[-3]:
+        return last
+    move = problem.dtype.type((lams[-1] - lams[-2]) / (lams[-2] - lams[-3])) * (last - found[-2])
+    return min(last, last + move, key=problem.packed_objective)
 
 
 def _stack_intercepts(results: Sequence[Result], shape: tuple[int, ...]) -> Array:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .._checks import flag, non_negative
 from ..fista import proximal_step
 from ..problem import Problem
+from ..regularizers import Box, NonNegative
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
@@ -79,6 +80,8 @@ class LinearModel(BaseEstimator):
         """Return the sample weights, checked; None for none."""
         if sample_weight is None:
             return None
+        if not np.any(np.asarray(sample_weight)):
+            raise ValueError("sample_weight must not be zero everywhere")
         weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return weights
 
@@ -133,7 +136,7 @@ class LinearModel(BaseEstimator):
         """Return the coefficients kept so far as a packed starting point, if they fit the problem."""
         if not hasattr(self, "coef_"):
             return None
-        w = self.coef_[0] if len(problem.shape) == 1 and self.coef_.ndim == 2 else self.coef_.T
+        w = self.coef_[0] if len(problem.shape) == 1 and len(self.coef_) == 1 else self.coef_.T
         if w.shape != problem.shape:
             return None
         intercept = np.asarray(self.intercept_)
@@ -217,6 +220,11 @@ class LinearModel(BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return result
+
+    def _bounded(self) -> bool:
+        """Tell whether the coefficients are bounded, which may leave no good fit."""
+        by_penalty = self.penalty in ("box", "non_negative") or isinstance(self.penalty, (Box, NonNegative))
+        return by_penalty or self.positive is True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -85,6 +85,11 @@ class ClassifierBase(ClassifierMixin, LinearModel):
         self.coef_ = np.ascontiguousarray(np.atleast_2d(w.T))
         self.intercept_ = np.full(len(self.coef_), intercept, problem.dtype)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = self._bounded()
+        return tags
+
     def decision_function(self, X: Any) -> Array:
         """Return the linear predictions: one a row for two classes, positive for the second; otherwise one a class.
 

@@ -59,6 +59,7 @@ class RegressorBase(RegressorMixin, LinearModel):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
+        tags.regressor_tags.poor_score = self._bounded()
         tags.target_tags.positive_only = self.loss == "poisson" or isinstance(self.loss, Poisson)
         return tags
 

@@ -1,0 +1,584 @@
+"""The scikit-learn classes: scikit-learn's own checks, the answers of other packages, frames, streams, wrong calls."""
+
+import math
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import (
+    ElasticNet,
+    HuberRegressor,
+    Lasso,
+    LassoCV,
+    LogisticRegression,
+    MultiTaskLasso,
+    PoissonRegressor,
+)
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import dapsgd as ds
+from dapsgd import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
+
+N, P, Q = 60, 8, 3
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, P)) * (RNG.random((N, P)) < 0.6) + 0.3
+W = np.array([1.0, -2.0, 0.0, 0.0, 0.5, 0.0, 0.0, 1.5])
+Y = X @ W + 0.7 + 0.5 * RNG.standard_normal(N)
+YS = X @ RNG.standard_normal((P, Q)) + RNG.standard_normal((N, Q))
+TWO = np.where(np.median(Y) < Y, "yes", "no")
+THREE = np.digitize(Y, np.quantile(Y, [0.3, 0.7]))
+COUNTS = RNG.poisson(np.exp(np.clip(0.3 * Y, -2.0, 2.0))).astype(float)
+WEIGHTS = RNG.random(N) + 0.1
+WEIGHTS[:5] = 0.0
+
+EXTRAS = {"box": {"bounds": (-5.0, 5.0)}}
+WITH_STRENGTH = [name for name in ds.REGULARIZERS if name not in ("zero", "box")]
+
+
+def pieces(result):
+    return [(entry["check_name"], entry["exception"]) for entry in result if entry["status"] in ("failed", "xfail")]
+
+
+# scikit-learn's own checks. They ask for conventions, not for accuracy, so short runs will do; no failure is expected.
+
+unconverged = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning"
+)
+
+
+@unconverged
+@pytest.mark.parametrize("penalty", ds.REGULARIZERS)
+@pytest.mark.parametrize("kind", [DAPRegressor, DAPClassifier])
+def test_check_estimator(kind, penalty):
+    assert not pieces(check_estimator(kind(penalty, max_passes=100, **EXTRAS.get(penalty, {})), on_fail=None))
+
+
+@unconverged
+@pytest.mark.parametrize("model", [DAPRegressor(loss="huber"), DAPClassifier(loss="squared_hinge")], ids=str)
+def test_check_estimator_with_other_losses(model):
+    assert not pieces(check_estimator(model.set_params(max_passes=100), on_fail=None))
+
+
+@unconverged
+@pytest.mark.parametrize("penalty", ["l1", "fused_lasso"])
+@pytest.mark.parametrize("kind", [DAPRegressorCV, DAPClassifierCV])
+def test_check_estimator_with_cross_validation(kind, penalty):
+    assert not pieces(check_estimator(kind(penalty, alphas=4, eps=0.1, cv=3, max_passes=20), on_fail=None))
+
+
+# The same answers as others.
+
+
+def objective(w, b, alpha, *, ratio=1.0, weights=None, y=Y, data=X):
+    """scikit-learn's elastic net, written out."""
+    weights = np.ones(N) if weights is None else weights
+    fit = (weights[:, None] * (np.asarray(data @ w + b) - y).reshape(N, -1) ** 2).sum() / (2.0 * weights.sum())
+    return fit + alpha * (ratio * np.abs(w).sum() + 0.5 * (1.0 - ratio) * (w**2).sum())
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_array], ids=["dense", "CSR", "CSC"])
+def test_lasso_and_elastic_net(form, intercept, weights):
+    for penalty, ratio in (("l1", 1.0), ("elastic_net", 0.3)):
+        options = {} if penalty == "l1" else {"l1_ratio": ratio}
+        ours = DAPRegressor(penalty, 0.1, fit_intercept=intercept, tol=1e-8, **options).fit(form(X), Y, weights)
+        theirs = ElasticNet(0.1, l1_ratio=ratio, fit_intercept=intercept, tol=1e-12).fit(X, Y, weights)
+        values = [objective(m.coef_, m.intercept_, 0.1, ratio=ratio, weights=weights) for m in (ours, theirs)]
+        assert values[0] == pytest.approx(values[1], rel=1e-6)
+        assert ours.objective_ == pytest.approx(values[0], rel=1e-9)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+        np.testing.assert_allclose(ours.predict(form(X)), theirs.predict(X), atol=1e-3)
+        assert ours.coef_.shape == theirs.coef_.shape
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elastic_net"])
+def test_non_negative(penalty):
+    ours = DAPRegressor(penalty, 0.05, positive=True, tol=1e-10).fit(X, Y)
+    kind = Lasso(0.05, positive=True, tol=1e-12) if penalty == "l1" else ElasticNet(0.05, positive=True, tol=1e-12)
+    np.testing.assert_allclose(ours.coef_, kind.fit(X, Y).coef_, atol=1e-5)
+    assert (ours.coef_ >= 0.0).all()
+    assert (DAPRegressor("zero", positive=True).fit(X, Y).coef_ >= 0.0).all()
+    assert (DAPRegressor("box", positive=True, bounds=(-1.0, 1.0)).fit(X, Y).coef_ >= 0.0).all()
+
+
+def test_multi_task_lasso():
+    ours = DAPRegressor("group_lasso", 0.2, tol=1e-8).fit(X, YS)
+    theirs = MultiTaskLasso(0.2, tol=1e-12).fit(X, YS)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+    assert ours.predict(X).shape == (N, Q)
+
+
+def log_loss_objective(model, y, alpha, ratio=1.0, weights=None):
+    weights = np.ones(N) if weights is None else weights
+    codes = np.searchsorted(model.classes_, y)
+    loss = -(weights * model.predict_log_proba(X)[np.arange(N), codes]).sum() / weights.sum()
+    return loss + alpha * (ratio * np.abs(model.coef_).sum() + 0.5 * (1.0 - ratio) * (model.coef_**2).sum())
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("labels", [TWO, THREE], ids=["two", "three"])
+def test_logistic_regression(labels, intercept, weights):
+    alpha = 0.02
+    total = N if weights is None else weights.sum()
+    ours = DAPClassifier("l1", alpha, fit_intercept=intercept, tol=1e-8).fit(X, labels, weights)
+    theirs = LogisticRegression(
+        l1_ratio=1.0, solver="saga", C=1.0 / (alpha * total), fit_intercept=intercept, tol=1e-10, max_iter=100_000
+    ).fit(X, labels, weights)
+    values = [log_loss_objective(model, labels, alpha, weights=weights) for model in (ours, theirs)]
+    assert values[0] == pytest.approx(values[1], rel=1e-5)
+    assert ours.coef_.shape == theirs.coef_.shape
+    assert ours.intercept_.shape == theirs.intercept_.shape
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-3)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=2e-2)
+    assert (ours.predict(X) == theirs.predict(X)).all()
+    np.testing.assert_allclose(ours.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_class_weights():
+    alpha = 0.05
+    for weight in ("balanced", {"yes": 3.0}):
+        ours = DAPClassifier("elastic_net", alpha, l1_ratio=0.0, class_weight=weight, tol=1e-10).fit(X[10:], TWO[10:])
+        codes = TWO[10:] == "yes"
+        factors = (
+            len(codes) / (2.0 * np.where(codes, codes.sum(), (~codes).sum())) if weight == "balanced" else 1.0 + 2.0 * codes
+        )
+        theirs = LogisticRegression(C=1.0 / (alpha * factors.sum()), class_weight=weight, tol=1e-12).fit(X[10:], TWO[10:])
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+
+
+def test_huber_at_the_fitted_scale():
+    alpha = 0.1
+    theirs = HuberRegressor(epsilon=1.35, alpha=alpha, tol=1e-10, max_iter=10_000).fit(X, Y)
+    # At a fixed scale s their objective is, up to constants, (2/s) sum huber(r; 1.35 s) + alpha ||w||^2.
+    scale = theirs.scale_
+    ours = DAPRegressor("zero", loss="huber", delta=1.35 * scale, l2=alpha * scale / (2.0 * N), tol=1e-12).fit(X, Y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-3)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_poisson(weights):
+    ours = DAPRegressor("zero", loss="poisson", l2=0.05, tol=1e-10).fit(X, COUNTS, weights)
+    theirs = PoissonRegressor(alpha=0.1, tol=1e-10, max_iter=10_000).fit(X, COUNTS, weights)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-3)
+
+
+def in_cvxpy(w, b, penalty, y):
+    errors = cp.sum_squares(X @ w + (b if y.ndim == 1 else np.ones((N, 1)) @ b) - y) / (2.0 * N)
+    problem = cp.Problem(cp.Minimize(errors + penalty))
+    problem.solve(solver=cp.CLARABEL)
+    return problem.value
+
+
+def test_fused_lasso_and_nuclear_norm():
+    w, b = cp.Variable(P), cp.Variable()
+    least = in_cvxpy(w, b, 0.2 * (0.75 * cp.norm1(cp.diff(w)) + 0.25 * cp.norm1(w)), Y)
+    assert DAPRegressor("fused_lasso", 0.2, l1_ratio=0.25, tol=1e-8).fit(X, Y).objective_ == pytest.approx(least, rel=1e-5)
+    W, b = cp.Variable((P, Q)), cp.Variable((1, Q))
+    least = in_cvxpy(W, b, 0.2 * cp.normNuc(W), YS)
+    assert DAPRegressor("nuclear", 0.2, tol=1e-8).fit(X, YS).objective_ == pytest.approx(least, rel=1e-5)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elastic_net", "group_lasso"])
+def test_single_precision(penalty):
+    double = DAPRegressor(penalty, 0.1, tol=1e-8).fit(X, Y)
+    single = DAPRegressor(penalty, 0.1, tol=1e-5).fit(X.astype(np.float32), Y)
+    assert single.coef_.dtype == np.float32
+    assert single.objective_ == pytest.approx(double.objective_, rel=1e-3)
+
+
+def test_one_against_the_rest():
+    ours = DAPClassifier("l1", 0.02, loss="squared_hinge", tol=1e-9).fit(X, THREE)
+    assert ours.coef_.shape == (3, P)
+    for k in range(3):
+        single = DAPClassifier("l1", 0.02, loss="squared_hinge", tol=1e-9).fit(X, k == THREE)
+        np.testing.assert_allclose(ours.coef_[k], single.coef_[0], atol=1e-4)
+    assert not hasattr(ours, "predict_proba")
+    logistic = DAPClassifier("l1", 0.02, loss="logistic").fit(X, THREE)
+    np.testing.assert_allclose(logistic.predict_proba(X).sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.exp(logistic.predict_log_proba(X)), logistic.predict_proba(X))
+
+
+def test_objects_are_used_as_they_are():
+    by_name = DAPRegressor("l1", 0.1, tol=1e-8).fit(X, Y)
+    by_object = DAPRegressor(ds.L1(0.1), 77.0, loss=ds.Squared(0.5), tol=1e-8).fit(X, Y)
+    np.testing.assert_array_equal(by_name.coef_, by_object.coef_)
+    assert clone(by_object).get_params()["penalty"] == ds.L1(0.1)
+    two = DAPClassifier(ds.L1(0.1), loss=ds.Multinomial()).fit(X, TWO)
+    assert two.coef_.shape == (1, P)
+    groups = DAPRegressor("group_lasso", 0.3, groups=4, weights=[1.0, 2.0], tol=1e-8).fit(X, Y)
+    expected = DAPRegressor(ds.GroupLasso(0.3, 4, [1.0, 2.0]), tol=1e-8).fit(X, Y)
+    np.testing.assert_array_equal(groups.coef_, expected.coef_)
+    weights = np.linspace(2.0, 1.0, P)
+    slope = DAPRegressor("slope", 0.1, weights=weights, tol=1e-8).fit(X, Y)
+    np.testing.assert_array_equal(slope.coef_, DAPRegressor(ds.Slope(0.1 * weights), tol=1e-8).fit(X, Y).coef_)
+
+
+# As scikit-learn's users expect.
+
+
+def test_importing_the_package_does_not_import_scikit_learn():
+    code = (
+        "import sys, dapsgd; assert 'sklearn' not in sys.modules; assert 'DAPRegressor' in dir(dapsgd); dapsgd.DAPRegressor()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="DAPTransformer"):
+        ds.DAPTransformer
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    frames = pytest.importorskip(library)
+    names = [f"gene {j}" for j in range(P)]
+    frame = frames.DataFrame(dict(zip(names, X.T, strict=True)))
+    model = DAPRegressor("l1", 0.1).fit(frame, frames.Series(Y))
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_allclose(model.predict(frame), DAPRegressor("l1", 0.1).fit(X, Y).predict(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[names[::-1]])
+    labels = DAPClassifier().fit(frame, frames.Series(TWO.tolist()))
+    assert set(labels.predict(frame)) == {"yes", "no"}
+    scaled = make_pipeline(StandardScaler(), DAPRegressor()).set_output(transform=library).fit(frame, Y)
+    assert scaled[-1].feature_names_in_.tolist() == names
+
+
+def test_in_pipelines_and_searches():
+    model = make_pipeline(StandardScaler(), DAPRegressor())
+    search = GridSearchCV(model, {"dapregressor__penalty": ["l1", "fused_lasso"], "dapregressor__alpha": [0.1, 1.0]}, cv=3)
+    search.fit(X, Y)
+    assert search.best_params_["dapregressor__alpha"] == 0.1
+    assert cross_val_score(DAPClassifier(), X, TWO, cv=3).mean() > 0.6
+    assert "DAPRegressor" in model._repr_html_()
+
+
+@pytest.mark.parametrize("model", [DAPRegressor(ds.GroupLasso(0.1, 4)), DAPRegressorCV(alphas=3, cv=3)], ids=["plain", "cv"])
+def test_pickles(model):
+    model.fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.result_.objective == model.objective_
+    assert not hasattr(clone(model), "coef_")
+
+
+def test_weights_are_routed():
+    with config_context(enable_metadata_routing=True):
+        model = DAPRegressor(alpha=0.1).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        search = GridSearchCV(model, {"alpha": [0.1]}, cv=3).fit(X, Y, sample_weight=WEIGHTS)
+    np.testing.assert_allclose(search.best_estimator_.coef_, DAPRegressor(alpha=0.1).fit(X, Y, WEIGHTS).coef_)
+
+
+def test_attributes():
+    model = DAPRegressor(alpha=0.1).fit(X, Y)
+    assert model.n_features_in_ == P
+    assert model.n_iter_ == model.result_.iterations > 0
+    assert 0.0 <= model.dual_gap_ <= 1e-4 * model.objective_
+    assert model.residual_ >= 0.0
+    assert len(model.trace_) > 1
+    with pytest.raises(NotFittedError):
+        DAPRegressor().predict(X)
+
+
+def test_warm_start():
+    model = DAPRegressor(alpha=0.01, warm_start=True, tol=1e-8).fit(X, Y)
+    first = model.n_iter_
+    assert model.fit(X, Y).n_iter_ < first / 2
+    assert model.fit(X[:, :4], Y).coef_.shape == (4,)  # another shape starts afresh
+    labels = DAPClassifier(warm_start=True, tol=1e-6).fit(X, THREE)
+    first = labels.n_iter_
+    assert labels.fit(X, THREE).n_iter_ < first / 2
+    assert labels.fit(X, TWO).coef_.shape == (1, P)
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_passes": 2, "tol": 1e-10}, {"algorithm": "dap-sgd", "max_passes": 1, "penalty": "zero"}]
+)
+def test_a_missed_tolerance_is_said(options):
+    with pytest.warns(ConvergenceWarning, match=r"did not reach tol=.*passes.*Raise max_passes"):
+        DAPRegressor(alpha=0.01, **options).fit(X, Y)
+
+
+def test_stochastic_algorithms():
+    options = {"algorithm": "dap-sgd", "workers": 1, "max_passes": 30, "tol": 0.0, "random_state": 3}
+    first, second = (DAPRegressor(alpha=0.05, **options).fit(X, Y) for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert first.score(X, Y) > 0.8
+    both = DAPRegressor("fused_lasso", 0.05, algorithm="dap-svrg", workers=2, max_passes=100, tol=0.0).fit(X, Y)
+    assert both.objective_ == pytest.approx(DAPRegressor("fused_lasso", 0.05, tol=1e-8).fit(X, Y).objective_, rel=1e-3)
+
+
+# Streams and data on disk.
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "dap-sgd"])
+def test_batches_lead_to_the_answer(algorithm):
+    rng = np.random.default_rng(1)
+    model = DAPRegressor("l1", 0.05, algorithm=algorithm, workers=2 if algorithm == "dap-sgd" else None, random_state=0)
+    blocks = []
+    for _ in range(60):
+        rows = rng.standard_normal((100, P)) + 0.3
+        blocks.append((rows, rows @ W + 0.7 + 0.5 * rng.standard_normal(100)))
+        model.partial_fit(*blocks[-1])
+    assert model.t_ == 6000
+    rows, targets = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    best = DAPRegressor("l1", 0.05, tol=1e-8).fit(rows, targets)
+    problem = ds.Problem(rows, targets, ds.Squared(0.5), ds.L1(0.05), fit_intercept=True)
+    assert problem.objective(model.coef_, model.intercept_) <= 1.03 * best.objective_
+    np.testing.assert_allclose(model.coef_, best.coef_, atol=0.1)
+    assert model.intercept_ == pytest.approx(best.intercept_, abs=0.1)
+
+
+def test_batches_of_labels_and_counts():
+    model = DAPClassifier("l1", 0.01, random_state=0)
+    for _ in range(50):
+        model.partial_fit(X, THREE, classes=[0, 1, 2])
+    assert model.score(X, THREE) > 0.75
+    model.partial_fit(X[:1], THREE[:1])  # a batch need not hold every class
+    sparse = DAPClassifier(random_state=0).partial_fit(sp.csr_matrix(X), TWO, classes=["no", "yes"], sample_weight=WEIGHTS)
+    assert sparse.coef_.shape == (1, P)
+    counts = DAPRegressor("l1", 0.01, loss="poisson", random_state=0)
+    for _ in range(50):
+        counts.partial_fit(X, COUNTS)
+    best = DAPRegressor("l1", 0.01, loss="poisson").fit(X, COUNTS)
+    assert counts.objective_ < 0.5 * (best.objective_ + 1.0)  # at zero it is 1
+
+
+def test_a_stream_goes_on_from_a_fit():
+    model = DAPRegressor("l1", 0.05, random_state=0).fit(X, Y)
+    kept = model.coef_
+    model.partial_fit(X, Y)
+    assert model.t_ == 2 * N
+    np.testing.assert_allclose(model.coef_, kept, atol=0.3)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_memory_map_is_not_copied(order, tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    kept = []
+    pose = DAPRegressor._pose
+    monkeypatch.setattr(DAPRegressor, "_pose", lambda *args: kept.append(pose(*args)) or kept[-1])
+    model = DAPRegressor(alpha=0.1).fit(mapped, Y)
+    assert np.shares_memory(kept[0]._rows.X, mapped)
+    np.testing.assert_allclose(model.coef_, DAPRegressor(alpha=0.1).fit(X, Y).coef_, atol=1e-6)
+
+
+ON_DISK = """
+    import resource, sys
+    import numpy as np
+    from dapsgd import DAPRegressor
+
+    def used(field):
+        with open("/proc/self/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith(field + ":"))
+
+    rng = np.random.default_rng(0)
+    small = rng.standard_normal((200, 1000))
+    fitted = DAPRegressor("l1", 0.1, tol=1e-3).fit(small, small[:, 0])  # everything is compiled and loaded
+    fitted.partial_fit(small, small[:, 0])
+    limit = used("VmData") + 24 * 2**20
+    rows = 3 * limit // (1000 * 8)
+    X = np.lib.format.open_memmap(sys.argv[1], "w+", np.float64, (rows, 1000))
+    block = rng.standard_normal((1000, 1000))
+    for start in range(0, rows, 1000):
+        X[start : start + 1000] = block[: rows - start] + 1e-3 * start / rows
+    y = X[:, 0] - X[:, 1]
+    X.flush()
+    del X
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    try:
+        np.ones(limit // 8)
+    except MemoryError:
+        pass
+    else:
+        sys.exit("the limit does not bind")
+    X = np.load(sys.argv[1], mmap_mode="r")
+    assert X.nbytes >= 2.99 * limit
+    model = DAPRegressor("l1", 0.1, tol=1e-3).fit(X, y)
+    assert np.flatnonzero(model.coef_).tolist() == [0, 1]
+    assert used("RssAnon") < limit, (used("RssAnon"), limit)
+    print(X.nbytes, limit)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
+def test_data_of_three_times_the_memory_limit(tmp_path):
+    code = textwrap.dedent(ON_DISK)
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # so that the limit is a low one
+    command = [sys.executable, "-c", code, str(tmp_path / "X.npy")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    (tmp_path / "X.npy").unlink(missing_ok=True)  # a gigabyte
+    assert done.returncode == 0, done.stderr
+
+
+# Cross-validation.
+
+
+def test_lasso_cv():
+    alphas = np.geomspace(1.0, 0.01, 8)
+    ours = DAPRegressorCV(alphas=alphas, cv=4, tol=1e-9).fit(X, Y, WEIGHTS)
+    theirs = LassoCV(alphas=alphas, cv=4, tol=1e-10).fit(X, Y, WEIGHTS)
+    np.testing.assert_allclose(ours.mse_path_, theirs.mse_path_, rtol=1e-4)
+    assert ours.alpha_ == theirs.alpha_
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    grid = DAPRegressorCV(alphas=20, cv=4).fit(X, Y)
+    np.testing.assert_allclose(grid.alphas_, LassoCV(alphas=20, cv=4).fit(X, Y).alphas_)
+    threads = DAPRegressorCV(alphas=20, cv=4, n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(threads.scores_path_, grid.scores_path_)
+    rule = DAPRegressorCV(alphas=20, cv=4, rule="one_se").fit(X, Y)
+    assert rule.alpha_ > grid.alpha_
+    mean, best = grid.scores_path_.mean(axis=1), grid.scores_path_.mean(axis=1).argmax()
+    error = grid.scores_path_[best].std(ddof=1) / 2.0
+    assert rule.alpha_ == grid.alphas_[mean >= mean[best] - error].max()
+
+
+@pytest.mark.parametrize("penalty", WITH_STRENGTH)
+def test_every_penalty_has_a_grid(penalty):
+    model = DAPRegressorCV(penalty, alphas=4, cv=3, eps=0.01).fit(X, Y)
+    assert model.score(X, Y) > 0.5
+    first = model.path_.coefs[:, 0]
+    assert np.ptp(first) <= 1e-9 if penalty == "fused_lasso" else not first.any()
+    alone = DAPRegressor(penalty, model.alpha_).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, alone.coef_, atol=0.02)
+
+
+def test_ratios_are_chosen():
+    model = DAPRegressorCV("elastic_net", l1_ratio=[0.1, 1.0], alphas=5, cv=3).fit(X, Y)
+    assert model.l1_ratio_ in (0.1, 1.0)
+    assert model.alphas_.shape == (2, 5)
+    assert model.scores_path_.shape == (2, 5, 3)
+    fused = DAPRegressorCV("fused_lasso", l1_ratio=[0.0, 0.5, 1.0], alphas=4, cv=3).fit(X, Y)
+    assert fused.alphas_.shape == (3, 4)
+    by_object = DAPRegressorCV(ds.FusedLasso(1.0, l1=0.01), alphas=4, cv=3).fit(X, Y)
+    assert by_object.score(X, Y) > 0.7
+
+
+def test_classifiers():
+    for labels in (TWO, THREE):
+        model = DAPClassifierCV(alphas=5, eps=0.05, cv=3).fit(X, labels, WEIGHTS)
+        assert model.score(X, labels) > 0.6
+        assert model.predict_proba(X).shape == (N, len(set(labels)))
+    by_name = DAPClassifierCV(alphas=5, eps=0.05, cv=3, scoring="accuracy", loss="squared_hinge").fit(X, TWO)
+    assert ((by_name.scores_path_ >= 0.0) & (by_name.scores_path_ <= 1.0)).all()
+    several = DAPRegressorCV("group_lasso", alphas=4, cv=3).fit(X, YS)
+    assert several.coef_.shape == (Q, P)
+
+
+def test_pictures(tmp_path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    model = DAPRegressorCV("elastic_net", l1_ratio=[0.5, 1.0], alphas=5, cv=3).fit(X, Y)
+    for draw in (model.plot_cv, model.plot_path):
+        plt.close(draw(tmp_path / "picture.png"))
+        assert (tmp_path / "picture.png").stat().st_size > 1000
+
+
+# Wrong calls.
+
+FIT = {
+    "penalty": ("l2", ValueError),
+    "penalty by number": (3, TypeError),
+    "penalty class": (ds.L1, TypeError),
+    "alpha": (-1.0, ValueError),
+    "alpha nan": (math.nan, ValueError),
+    "alpha word": ("1", TypeError),
+    "loss": ("hinge", ValueError),
+    "loss by number": (1, TypeError),
+    "loss object": (ds.Multinomial(), ValueError),
+    "l1_ratio": (0.5, ValueError),
+    "groups": (2, ValueError),
+    "weights": ([1.0], ValueError),
+    "bounds": ((0.0, 1.0), ValueError),
+    "positive": ("yes", TypeError),
+    "l2": (-1.0, ValueError),
+    "l2 word": ("1", TypeError),
+    "fit_intercept": (None, TypeError),
+    "algorithm": ("fsta", ValueError),
+    "runtime": ("thread", ValueError),
+    "workers": (0, ValueError),
+    "step": (0.1, (TypeError, ValueError)),
+    "tol": (-1.0, ValueError),
+    "max_passes": (0.0, ValueError),
+    "warm_start": ("yes", TypeError),
+    "random_state": ("seed", ValueError),
+}
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_wrong_parameters(name):
+    parameter = name.split()[0]
+    value, error = FIT[name]
+    with pytest.raises(error, match=parameter):
+        DAPRegressor(**{parameter: value}).fit(X, Y)
+
+
+CALLS = {
+    "ratio": (lambda: DAPRegressor("elastic_net", l1_ratio=2.0).fit(X, Y), ValueError, "l1_ratio"),
+    "groups": (lambda: DAPRegressor("group_lasso", groups=3).fit(X, Y), ValueError, "groups"),
+    "group weights": (lambda: DAPRegressor("group_lasso", groups=4, weights=[1.0]).fit(X, Y), ValueError, "weights"),
+    "slope weights": (lambda: DAPRegressor("slope", weights=[1.0, 2.0]).fit(X, Y), ValueError, "weights"),
+    "no bounds": (lambda: DAPRegressor("box").fit(X, Y), ValueError, "bounds"),
+    "bounds": (lambda: DAPRegressor("box", bounds=(1.0, 0.0)).fit(X, Y), ValueError, "bounds"),
+    "one bound": (lambda: DAPRegressor("box", bounds=1.0).fit(X, Y), ValueError, "bounds"),
+    "positive": (lambda: DAPRegressor("fused_lasso", positive=True).fit(X, Y), ValueError, "positive"),
+    "object": (lambda: DAPRegressor(ds.L1(1.0), groups=2).fit(X, Y), ValueError, "groups"),
+    "delta": (lambda: DAPRegressor(loss="huber", delta=0.0).fit(X, Y), ValueError, "delta"),
+    "counts": (lambda: DAPRegressor(loss="poisson").fit(X, Y), ValueError, "y must be >= 0"),
+    "batch": (lambda: DAPRegressor(algorithm="dap-sgd", batch_size="big").fit(X, Y), ValueError, "batch_size"),
+    "nan in X": (lambda: DAPRegressor().fit(np.full_like(X, np.nan), Y), ValueError, "X"),
+    "nan in y": (lambda: DAPRegressor().fit(X, np.full_like(Y, np.nan)), ValueError, "y"),
+    "weights": (lambda: DAPRegressor().fit(X, Y, -np.ones(N)), ValueError, "sample_weight"),
+    "zero weights": (lambda: DAPRegressor().fit(X, Y, np.zeros(N)), ValueError, "sample_weight"),
+    "short weights": (lambda: DAPRegressor().fit(X, Y, [1.0]), ValueError, "sample_weight"),
+    "one class": (lambda: DAPClassifier().fit(X, np.ones(N)), ValueError, "two classes"),
+    "class weight": (lambda: DAPClassifier(class_weight="even").fit(X, TWO), ValueError, "class_weight"),
+    "unknown class": (lambda: DAPClassifier(class_weight={"maybe": 1.0}).fit(X, TWO), ValueError, "class_weight"),
+    "class weight list": (lambda: DAPClassifier(class_weight=[1.0, 2.0]).fit(X, TWO), TypeError, "class_weight"),
+    "negative class weight": (lambda: DAPClassifier(class_weight={"yes": -1.0}).fit(X, TWO), ValueError, "class_weight"),
+    "loss of classes": (lambda: DAPClassifier(loss="squared").fit(X, TWO), ValueError, "loss"),
+    "no classes": (lambda: DAPClassifier().partial_fit(X, TWO), ValueError, "classes"),
+    "other classes": (
+        lambda: DAPClassifier().partial_fit(X, TWO, ["no", "yes"]).partial_fit(X, TWO, ["yes", "so"]),
+        ValueError,
+        "classes",
+    ),
+    "unknown label": (lambda: DAPClassifier().partial_fit(X, TWO, ["no", "so"]), ValueError, "y must hold labels"),
+    "balanced batches": (
+        lambda: DAPClassifier(class_weight="balanced").partial_fit(X, TWO, ["no", "yes"]),
+        ValueError,
+        "class_weight",
+    ),
+    "alphas": (lambda: DAPRegressorCV(alphas=0).fit(X, Y), ValueError, "alphas"),
+    "negative alphas": (lambda: DAPRegressorCV(alphas=[-1.0]).fit(X, Y), ValueError, "alphas"),
+    "eps": (lambda: DAPRegressorCV(eps=2.0).fit(X, Y), ValueError, "eps"),
+    "rule": (lambda: DAPRegressorCV(rule="two_se").fit(X, Y), ValueError, "rule"),
+    "scoring": (lambda: DAPRegressorCV(scoring="best").fit(X, Y), ValueError, "scoring"),
+    "no ratio": (lambda: DAPRegressorCV("elastic_net", l1_ratio=[]).fit(X, Y), ValueError, "l1_ratio"),
+    "no strength": (lambda: DAPRegressorCV("zero").fit(X, Y), ValueError, "penalty"),
+    "pure ridge": (lambda: DAPRegressorCV("elastic_net", l1_ratio=0.0).fit(X, Y), ValueError, "alphas must be given"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_calls(name):
+    call, error, message = CALLS[name]
+    with pytest.raises(error, match=message):
+        call()

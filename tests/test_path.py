@@ -1,0 +1,145 @@
+"""The regularisation path: the strengths, the answers, what warm starts save."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import enet_path, lasso_path
+
+import dapsgd as ds
+from dapsgd.path import with_strength
+
+from . import cases
+
+HAVE_STRENGTH = [name for name in ds.REGULARIZERS if name not in ("zero", "box")]
+
+
+def regression(n=80, p=20, q=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    w = np.zeros(p if q is None else (p, q))
+    w[:4] = rng.standard_normal(w[:4].shape) + 1.0
+    return X, X @ w + 0.5 * rng.standard_normal((n, *w.shape[1:]))
+
+
+@pytest.mark.parametrize("name", HAVE_STRENGTH)
+def test_every_answer_is_that_of_a_fit_alone(name):
+    problem = cases.problem("squared", name, l2=0.01, fit_intercept=True)
+    path = ds.path(problem, 5, eps=0.05, tol=1e-9)
+    assert path.lams[0] == pytest.approx(problem.lam_max())
+    np.testing.assert_allclose(path.lams[1:] / path.lams[:-1], 0.05**0.25)
+    assert path.coefs.shape == (*problem.shape, 5)
+    assert len(path) == 5
+    for k in (1, 4):
+        alone = problem.with_regularizer(with_strength(problem.regularizer, path.lams[k]))
+        result = ds.solve(alone, tol=1e-9)
+        assert path.objectives[k] == pytest.approx(result.objective, rel=1e-7)
+        assert alone.objective(path.coefs[..., k], path.intercepts[k]) == pytest.approx(path.objectives[k], rel=1e-12)
+        np.testing.assert_allclose(path.coefs[..., k], result.x, atol=1e-4)
+
+
+def test_it_is_scikit_learns_path():
+    X, y = regression()
+    lams, coefs, _ = lasso_path(X, y, alphas=10, eps=1e-2, tol=1e-10)
+    path = ds.path(ds.Problem(X, y, ds.Squared(0.5), ds.L1(1.0)), 10, eps=1e-2, tol=1e-10)
+    np.testing.assert_allclose(path.lams, lams)
+    np.testing.assert_allclose(path.coefs, coefs, atol=1e-5)
+    lams, coefs, _ = enet_path(X, y, l1_ratio=0.3, alphas=[0.5, 0.1, 0.02], tol=1e-10)
+    path = ds.path(ds.Problem(X, y, ds.Squared(0.5), ds.ElasticNet(9.0, 0.3)), lams=[0.1, 0.5, 0.02], tol=1e-10)
+    np.testing.assert_allclose(path.lams, lams)
+    np.testing.assert_allclose(path.coefs, coefs, atol=1e-5)
+
+
+def test_several_targets_and_no_intercept():
+    X, y = regression(q=3)
+    path = ds.path(ds.Problem(X, y, ds.Squared(0.5), ds.NuclearNorm(1.0)), 6)
+    assert path.coefs.shape == (20, 3, 6)
+    assert path.intercepts.shape == (3, 6)
+    assert not path.intercepts.any()
+    assert [np.linalg.matrix_rank(path.coefs[..., k]) for k in (0, 5)] == [0, 3]
+
+
+@pytest.mark.parametrize("regularizer", [ds.L1(1.0), ds.GroupLasso(1.0, 5), ds.FusedLasso(1.0)], ids=lambda h: type(h).__name__)
+def test_fifty_strengths_cost_at_most_a_third_of_fifty_fits(regularizer):
+    X, y = regression(1000, 100)
+    for j in range(1, 100):  # neighbours are correlated
+        X[:, j] += 0.5 * X[:, j - 1]
+    problem = ds.Problem(X, y, ds.Squared(0.5), regularizer, fit_intercept=True)
+    path = ds.path(problem, 50, algorithm="fista")
+    assert all(result.converged for result in path.results)
+    cold = [ds.solve(problem.with_regularizer(with_strength(regularizer, lam)), "fista") for lam in path.lams]
+    np.testing.assert_allclose(path.objectives, [result.objective for result in cold], rtol=1e-4)
+    assert 3 * sum(result.iterations for result in path.results) <= sum(result.iterations for result in cold)
+
+
+def test_nothing_is_copied_or_computed_again():
+    X, y = regression()
+    problem = ds.Problem(X, y, regularizer=ds.L1(1.0))
+    L = problem.lipschitz()
+    other = problem.with_regularizer(ds.FusedLasso(0.3))
+    assert other._rows is problem._rows
+    assert other._targets is problem._targets
+    assert other.__dict__["_lipschitz"] == L
+    assert problem.regularizer == ds.L1(1.0)
+    w = np.linspace(-1.0, 1.0, 20)
+    fresh = ds.Problem(X, y, regularizer=ds.FusedLasso(0.3))
+    assert other.objective(w) == fresh.objective(w)
+    assert other.residual(w) == fresh.residual(w)
+
+
+def test_the_strength_of_slope_is_a_factor():
+    h = ds.Slope(np.linspace(2.0, 1.0, 5))
+    np.testing.assert_allclose(with_strength(h, 3.0).lams, np.linspace(6.0, 3.0, 5))
+
+
+X, Y = regression(20, 6)
+PROBLEM = ds.Problem(X, Y, regularizer=ds.L1(1.0))
+WRONG = {
+    "problem": (lambda: ds.path((X, Y)), TypeError, "problem"),
+    "no lams": (lambda: ds.path(PROBLEM, 0), ValueError, "n_lams"),
+    "half a strength": (lambda: ds.path(PROBLEM, 2.5), TypeError, "n_lams"),
+    "eps of 1": (lambda: ds.path(PROBLEM, eps=1.0), ValueError, "eps"),
+    "eps of 0": (lambda: ds.path(PROBLEM, eps=0.0), ValueError, "eps"),
+    "word for eps": (lambda: ds.path(PROBLEM, eps="small"), TypeError, "eps"),
+    "negative lams": (lambda: ds.path(PROBLEM, lams=[1.0, -1.0]), ValueError, "lams"),
+    "no strengths": (lambda: ds.path(PROBLEM, lams=[]), ValueError, "lams"),
+    "nan": (lambda: ds.path(PROBLEM, lams=[math.nan]), ValueError, "lams"),
+    "two dimensions": (lambda: ds.path(PROBLEM, lams=[[1.0]]), ValueError, "lams"),
+    "words": (lambda: ds.path(PROBLEM, lams=["a"]), TypeError, "lams"),
+    "zero": (lambda: ds.path(PROBLEM.with_regularizer(ds.Zero())), ValueError, "strength"),
+    "box": (lambda: ds.path(PROBLEM.with_regularizer(ds.Box(0.0, 1.0))), ValueError, "strength"),
+    "pure ridge": (lambda: ds.path(PROBLEM.with_regularizer(ds.ElasticNet(1.0, 0.0))), ValueError, "lams must be given"),
+    "option": (lambda: ds.path(PROBLEM, algorithm="fsta"), ValueError, "algorithm"),
+    "regulariser": (lambda: PROBLEM.with_regularizer("l1"), TypeError, "regularizer"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls_name_the_argument(name):
+    call, error, message = WRONG[name]
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_targets_without_a_signal():
+    path = ds.path(ds.Problem(X, np.zeros(20), regularizer=ds.L1(1.0)), 3)
+    assert (path.lams > 0.0).all()
+    assert not path.coefs.any()
+
+
+def test_pictures(tmp_path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    path = ds.path(PROBLEM, 4)
+    figure = path.plot(tmp_path / "path.png")
+    assert (tmp_path / "path.png").stat().st_size > 1000
+    assert len(figure.axes) == 1
+    plt.close(figure)
+    several = ds.path(ds.Problem(X, np.column_stack([Y] * 4), regularizer=ds.L1(1.0)), lams=[1.0, 0.0])
+    figure = several.plot()
+    assert len(figure.axes) == 4
+    plt.close(figure)
+    assert "4 strengths" in repr(path)
