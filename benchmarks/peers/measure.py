@@ -1,5 +1,6 @@
 """Time to accuracy: the shortest full run from zero that reaches it, over a ladder of budgets; repeats are interleaved."""
 
+import contextlib
 import json
 import select
 import subprocess
@@ -36,7 +37,7 @@ class Child:
         try:
             self.process.stdin.write(json.dumps(command) + "\n")
             self.process.stdin.flush()
-        except BrokenPipeError:
+        except (BrokenPipeError, ValueError):
             raise GoneError("the process had ended") from None
         if not select.select([self.process.stdout], [], [], limit)[0]:
             raise GoneError(f"cut after {limit:.0f} s")
@@ -51,7 +52,10 @@ class Child:
     def close(self):
         """End the process."""
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        self.process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
 
 
 class Study:
@@ -75,7 +79,7 @@ class Study:
             del problem
             children = {}
             for solver in self.solvers:
-                child = Child(solver, self.pythons.get(solver.partition(":")[0], sys.executable))
+                child = self.start(solver)
                 self.rows[solver] = {"goals": {}}
                 try:
                     self.climb(solver, child, folder)
@@ -84,7 +88,8 @@ class Study:
                     self.rows[solver]["left_out"] = str(reason)
                     child.close()
                     if self.rows[solver]["goals"]:  # it reached the first accuracy: time that in a new process
-                        children[solver] = self.reopen(solver, folder)
+                        children[solver] = self.start(solver)
+                        children[solver].ask(OPENING, open=folder)
                 self.log(describe(solver, self.rows[solver]))
             for child in self.interleave(children):
                 child.close()
@@ -92,11 +97,9 @@ class Study:
         about = {"spec": self.spec._asdict(), "lam": lam, "optimum": self.lowest, "reference_above_lowest": lowered}
         return about | {"solvers": self.rows}
 
-    def reopen(self, solver, folder):
-        """Start a solver again."""
-        child = Child(solver, self.pythons.get(solver.partition(":")[0], sys.executable))
-        child.ask(OPENING, open=folder)
-        return child
+    def start(self, solver):
+        """Start a solver with its interpreter."""
+        return Child(solver, self.pythons.get(solver.partition(":")[0], sys.executable))
 
     def solve(self, child, budget, limit):
         """Run once; returns seconds and relative suboptimality."""
@@ -144,7 +147,8 @@ class Study:
                     try:
                         self.repeat(child, goal, cell)
                     except GoneError as reason:
-                        self.rows[solver]["left_out"] = str(reason)
+                        self.rows[solver].setdefault("left_out", str(reason))
+                        child.close()  # a late answer must not be taken for the next one
         for solver in children:
             for cell in self.rows[solver]["goals"].values():
                 cell["budget"] = cell.pop("budgets")[0]

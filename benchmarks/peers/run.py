@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 import problems
 import solvers
 from measure import Study
@@ -86,7 +87,8 @@ def parse():
     options.specs = [every[name] for name in options.problems or ()] or [
         spec for name in options.set for spec in problems.SETS[name]
     ]
-    options.python = dict(pair.split("=", 1) for pair in options.python)
+    pairs = (pair.split("=", 1) for pair in options.python)
+    options.python = {peer: str(Path(path).absolute()) for peer, path in pairs}
     if options.quick:
         options.specs, options.repeats = [problems.smaller(spec) for spec in options.specs], 1
     return options

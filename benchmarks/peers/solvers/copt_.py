@@ -12,28 +12,29 @@ BUDGETS = iterations(5_000)
 
 
 def refuses(spec, variant):
-    """Everything of one target; its losses take one target, so ours stands in for several."""
+    """Nothing; its losses take one target, so ``squares`` stands in for several."""
     return only(spec, penalties=("l1", "group", "fused", "nuclear"))
 
 
 def squares(X, Y, shape):
-    """Return the mean of squares over several targets and its gradient."""
+    """Return 1/(2n) |XW - Y|^2 and its gradient."""
 
     def value_and_gradient(w):
         residual = X @ w.reshape(shape) - Y
-        return (residual**2).sum() / len(Y), (2.0 / len(Y) * (X.T @ residual)).ravel()
+        return 0.5 * (residual**2).sum() / len(Y), (X.T @ residual / len(Y)).ravel()
 
     return value_and_gradient
 
 
 def prepare(problem, variant):
-    """SquareLoss is the mean of squares without 1/2; LogLoss takes y in {0, 1}."""
+    """SquareLoss is 1/(2n) |Xw - y|^2; LogLoss takes y in {0, 1}."""
     spec, X, y = problem.spec, problem.X, problem.y
+    lam = problem.lam / 2 if spec.loss == "squared" else problem.lam
     penalty = {
-        "l1": lambda: copt.penalty.L1Norm(problem.lam),
-        "group": lambda: copt.penalty.GroupL1(problem.lam, np.arange(spec.p).reshape(-1, spec.size).tolist()),
-        "fused": lambda: copt.penalty.FusedLasso(problem.lam),
-        "nuclear": lambda: copt.penalty.TraceNorm(problem.lam, spec.shape),
+        "l1": lambda: copt.penalty.L1Norm(lam),
+        "group": lambda: copt.penalty.GroupL1(lam, np.arange(spec.p).reshape(-1, spec.size).tolist()),
+        "fused": lambda: copt.penalty.FusedLasso(lam),
+        "nuclear": lambda: copt.penalty.TraceNorm(lam, spec.shape),
     }[spec.penalty]()
     if spec.targets > 1:
         loss = squares(X, y, spec.shape)

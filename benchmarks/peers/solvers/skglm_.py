@@ -37,5 +37,6 @@ def prepare(problem, variant):
         method = GramCD if variant else AndersonCD if squared else ProxNewton
         options = {"max_iter": 100_000 if variant else 1_000}
     single = X.dtype == np.float32
-    datafit, penalty = compiled_clone(datafit, to_float32=single), compiled_clone(penalty, to_float32=single)
+    penalty = compiled_clone(penalty, to_float32=single)
+    datafit = None if variant else compiled_clone(datafit, to_float32=single)  # GramCD has squares built in
     return lambda tol: method(tol=tol, fit_intercept=False, **options).solve(X, y, datafit, penalty)[0]
