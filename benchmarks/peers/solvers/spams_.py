@@ -19,9 +19,9 @@ def refuses(spec, variant):
 
 
 def prepare(problem, variant):
-    """Square is |Y - XW|^2 / 2, without 1/n; logistic is the mean."""
-    spec, X = problem.spec, problem.columns()
-    Y = np.asfortranarray(problem.y.reshape(spec.n, -1))
+    """Square is |Y - XW|^2 / 2, without 1/n; logistic is the mean. All in float64."""
+    spec, X = problem.spec, problem.columns(np.float64)
+    Y = np.asfortranarray(problem.y.reshape(spec.n, -1), np.float64)
     start = np.zeros((spec.p, spec.targets), X.dtype, order="F")
     squared = spec.loss == "squared"
     curvature = (X.multiply(X) if spec.nonzeros else X**2).sum() / spec.p  # the mean eigenvalue: a start for the line search
