@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest bench reproduce clean
+.PHONY: help demo test lint types pytest bench bench-peers reproduce clean
 
 help:
-	@grep -E '^# make |^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
+	@grep -E '^# make |^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -17,6 +17,20 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	@touch $@
+
+.venv-peers/.done: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+# Peers that need NumPy 1 have an environment of their own; one that does not install is left out.
+.venv-numpy1/.done: | $(BIN)/python
+	$(BIN)/python -m venv .venv-numpy1
+	-.venv-numpy1/bin/python -m pip install --quiet --disable-pip-version-check 'numpy<2' 'scipy<1.14' 'scikit-learn<1.6' \
+	  'cython<3.1' 'setuptools<70' wheel adelie
+	-.venv-numpy1/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+	  sklearn-contrib-lightning
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
@@ -41,9 +55,13 @@ pytest: $(VENV)/.dev ## the tests alone
 bench: $(VENV)/.dev ## updates per second and speedups; BENCH_ARGS="--yardstick PATH" to compare with another program
 	$(BIN)/python benchmarks/throughput.py $(BENCH_ARGS)
 
+bench-peers: .venv-peers/.done .venv-numpy1/.done ## seconds to the answer, ours and other packages'; PEERS_ARGS="--quick" for a look
+	.venv-peers/bin/python benchmarks/peers/run.py \
+	  --python adelie_=.venv-numpy1/bin/python lightning_=.venv-numpy1/bin/python $(PEERS_ARGS)
+
 reproduce: $(VENV)/.demo ## re-make the paper's figures and check its claims; REPRODUCE_ARGS="--quick" for a look
 	$(BIN)/dapsgd reproduce --out reproduced $(REPRODUCE_ARGS)
 
 clean: ## remove what make made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced
+	rm -rf $(VENV) .venv-peers .venv-numpy1 build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

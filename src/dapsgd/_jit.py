@@ -43,7 +43,19 @@ _hooks: list[Callable[[], None]] = []
 _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], int]] = []
 
 # Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
-_NEVER_COMPILED = {"experiments", "estimators", "cli.py", "demo.py", "io.py", "models.py", "path.py", "plots.py", "theory.py"}
+_NEVER_COMPILED = {
+    "commands",
+    "estimators",
+    "experiments",
+    "io",
+    "_files.py",
+    "cli.py",
+    "demo.py",
+    "models.py",
+    "path.py",
+    "plots.py",
+    "theory.py",
+}
 
 # Methods that compiled code may call on a term, with the number of arguments after self.
 _METHODS = {

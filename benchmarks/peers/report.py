@@ -1,0 +1,112 @@
+"""Tables in Markdown."""
+
+OURS = "dapsgd_"
+
+
+def label(solver):
+    """A solver's name for a reader."""
+    module, _, variant = solver.partition(":")
+    return f"{module.removesuffix('_').replace('_', ' ')}" + (f" ({variant})" if variant else "")
+
+
+def median_of(problem, solver, goal):
+    """Seconds, or None."""
+    row = problem["solvers"].get(solver, {})
+    return row.get("goals", {}).get(goal, {}).get("median")
+
+
+def best_peer(problem, goal):
+    """The fastest solver that is not ours, and its seconds."""
+    times = {name: median_of(problem, name, goal) for name in problem["solvers"] if not name.startswith(OURS)}
+    times = {name: seconds for name, seconds in times.items() if seconds}
+    return min(times.items(), key=lambda item: item[1]) if times else (None, None)
+
+
+def seconds_text(value):
+    """Three digits."""
+    return f"{value:#.3g}".rstrip(".") if value else "–"
+
+
+def size_text(spec):
+    """Rows, columns, targets."""
+    targets = f" x {spec['targets']}" if spec["targets"] > 1 else ""
+    return f"n={spec['n']:,} p={spec['p']:,}{targets}"
+
+
+def comparison(report):
+    """The best peer against ours, at each accuracy."""
+    lines = [
+        "| problem | size | to | best peer | seconds | dapsgd | ratio | dap-svrg, 1 worker | 2 workers |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for problem in report["problems"]:
+        for goal in problem["spec"]["goals"]:
+            peer, seconds = best_peer(problem, goal)
+            ours = median_of(problem, OURS, goal)
+            cells = [
+                problem["spec"]["name"],
+                size_text(problem["spec"]),
+                f"{goal:g}",
+                label(peer) if peer else "–",
+                seconds_text(seconds),
+                seconds_text(ours),
+                f"{ours / seconds:.2f}" if ours and seconds else "–",
+                *(seconds_text(median_of(problem, f"{OURS}:dap-svrg-{workers}", goal)) for workers in (1, 2)),
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def matrix(report):
+    """Every solver on every problem, to the last accuracy."""
+    names = list(dict.fromkeys(name for problem in report["problems"] for name in problem["solvers"]))
+    problems = report["problems"]
+    lines = ["| | " + " | ".join(problem["spec"]["name"] for problem in problems) + " |"]
+    lines.append("| --- |" + " --- |" * len(problems))
+    for name in names:
+        cells = [seconds_text(median_of(problem, name, problem["spec"]["goals"][-1])) for problem in problems]
+        lines.append(f"| {label(name)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def left_out(report):
+    """Who is missing where, and why."""
+    reasons = {}
+    for problem in report["problems"]:
+        for name, row in problem["solvers"].items():
+            if "left_out" in row:
+                reasons.setdefault((label(name), row["left_out"]), []).append(problem["spec"]["name"])
+    return [f"- {name}: {reason}: {', '.join(where)}" for (name, reason), where in reasons.items()]
+
+
+def compile_times(report):
+    """What the first call costs beyond the second, at most, with the import."""
+    worst = {}
+    for problem in report["problems"]:
+        for name, row in problem["solvers"].items():
+            if "compile_seconds" in row:
+                old = worst.get(label(name), (0.0, 0.0))
+                worst[label(name)] = max(old[0], row["import_seconds"]), max(old[1], row["compile_seconds"])
+    return [f"- {name}: import {first:.1f} s, first call {second:.1f} s longer" for name, (first, second) in worst.items()]
+
+
+def markdown(report):
+    """The whole page."""
+    machine = ", ".join(f"{key} {value}" for key, value in report["machine"].items())
+    versions = ", ".join(f"{name} {number}" for name, number in sorted(report["versions"].items()))
+    parts = [
+        [
+            "# Against peers",
+            "",
+            f"Seconds to relative suboptimality, median of {report['repeats']}; ratio: ours / best peer's.",
+        ],
+        [machine, "", versions],
+        comparison(report),
+        ["## All solvers, to the last accuracy"],
+        matrix(report),
+        ["## Left out"],
+        left_out(report),
+        ["## Outside the clock"],
+        compile_times(report),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
