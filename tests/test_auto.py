@@ -184,7 +184,7 @@ def test_gathered_columns_are_those_of_the_matrix():
     sparse = csr_matrix(random_array((37, 20), density=0.3, rng=rng))
     weights, d = rng.random(37), rng.standard_normal((37, 2))
     for X in (dense, sparse):
-        chosen = columns.no_columns(ds.Problem(X, np.ones(37))._rows)
+        chosen = columns.no_columns(ds.Problem(X, np.ones(37)))
         chosen.add(np.array([3, 11]))
         chosen.add(np.array([0, 19, 4]))
         full = np.asarray(X.todense() if X is sparse else X)[:, [3, 11, 0, 19, 4]]

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import rows as _rows
 from ._jit import kernel, run
 
+if TYPE_CHECKING:
+    from .problem import Problem
+
 __all__ = ["DenseColumns", "SparseColumns", "no_columns"]
 
 Array = np.ndarray[Any, Any]
 
 
-def no_columns(rows: _rows.DenseRows | _rows.CsrRows) -> DenseColumns | SparseColumns:
-    """Return an empty selection of columns, to be added to."""
-    return DenseColumns(rows.X) if isinstance(rows, _rows.DenseRows) else SparseColumns(rows)
+def no_columns(problem: Problem) -> DenseColumns | SparseColumns:
+    """Return an empty selection of a problem's columns, to be added to."""
+    rows = problem._rows
+    return DenseColumns(rows.X) if isinstance(rows, _rows.DenseRows) else SparseColumns(problem._by_columns)
 
 
 class DenseColumns:
@@ -65,8 +69,8 @@ class DenseColumns:
 class SparseColumns:
     """Columns of a sparse matrix."""
 
-    def __init__(self, rows: _rows.CsrRows) -> None:
-        self._matrix = _rows.matrix(rows).tocsc()
+    def __init__(self, matrix: Any) -> None:
+        self._matrix = matrix  # compressed sparse columns
         self._index = np.empty(0, np.int64)
         self.chosen = self._matrix[:, :0]
 

@@ -56,8 +56,7 @@ def make_gram(problem: Problem) -> Gram:
         B += scaled.T @ (half[:, None] * targets[block])
         sums += scaled.T @ half
     total = float(weights.sum())
-    if "_lipschitz" not in problem.__dict__:
-        problem._lipschitz = _packed_norm(Q, sums, total, problem)
+    problem._fact("lipschitz", lambda: _packed_norm(Q, sums, total, problem))
     centre, means = np.zeros(targets.shape[1]), np.zeros(p)
     constant = 0.5 * float(weights @ (targets.astype(np.float64) ** 2).sum(axis=1))
     if problem.fit_intercept:

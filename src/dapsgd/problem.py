@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -82,6 +83,7 @@ class Problem:
         self._targets, single = self._check_targets(y)
         self._weights = self._check_weights(sample_weight)
         self.shape: tuple[int, ...] = (self.p,) if single else (self.p, self._targets.shape[1])
+        self._facts: dict[str, Any] = {}  # about the data, shared by problems that differ in the regulariser only
         self.regularizer = Zero() if regularizer is None else regularizer
         self._bound = bind(self.regularizer, self.shape)
 
@@ -269,32 +271,51 @@ class Problem:
         """The regulariser's prox in double precision."""
         return prox_handle(self._bound, np.zeros(self.shape))
 
-    @cached_property
+    def _fact(self, name: str, find: Callable[[], Any]) -> Any:
+        """Return something about the data, found at most once."""
+        if name not in self._facts:
+            self._facts[name] = find()
+        return self._facts[name]
+
+    @property
     def _gram(self) -> Gram:
-        """A squared loss without its data, for paths of strengths."""
+        """A squared loss without its data."""
         from .gram import make_gram
 
-        return make_gram(self)
+        return cast("Gram", self._fact("gram", lambda: make_gram(self)))
 
-    @cached_property
+    @property
     def _lipschitz(self) -> float:
+        return float(self._fact("lipschitz", self._find_lipschitz))
+
+    def _find_lipschitz(self) -> float:
         curvature = getattr(self.loss, "curvature", math.inf)
         if not math.isfinite(curvature):
             return math.inf
         largest = _rows.spectral_norm_squared(self._rows, self._weights.astype(np.float64) / self.n)
         return float(curvature * largest + 2.0 * self.l2)
 
-    @cached_property
+    @property
     def row_lipschitz(self) -> float:
         """The largest smoothness of a single row's loss, l2 included; infinite if the loss has none."""
-        curvature = getattr(self.loss, "curvature", math.inf)
-        return float(curvature * (_rows.squared_norms(self._rows) * self._weights).max() + 2.0 * self.l2)
+        return float(getattr(self.loss, "curvature", math.inf) * self._largest_row + 2.0 * self.l2)
 
-    @cached_property
+    @property
     def row_share(self) -> float:
         """How many times smoother the whole is than its roughest row, whatever the loss."""
-        whole = _rows.spectral_norm_squared(self._rows, self._weights.astype(np.float64) / self.n)
-        return float((_rows.squared_norms(self._rows) * self._weights).max()) / max(whole, np.finfo(np.float64).tiny)
+        weights = self._weights.astype(np.float64) / self.n
+        whole = self._fact("spectral norm", lambda: _rows.spectral_norm_squared(self._rows, weights))
+        return self._largest_row / max(float(whole), np.finfo(np.float64).tiny)
+
+    @property
+    def _largest_row(self) -> float:
+        """The largest weighted squared norm of a row."""
+        return float(self._fact("largest row", lambda: (_rows.squared_norms(self._rows) * self._weights).max()))
+
+    @property
+    def _by_columns(self) -> Any:
+        """Sparse data in a form that gives columns fast."""
+        return self._fact("by columns", lambda: _rows.matrix(self._rows).tocsc())
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is an address in this process."""

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import rows as _rows
 from ._jit import run
 from .columns import SparseColumns, no_columns
 from .descent import ColumnModel, GramModel, Part, Units, descend, make_units, unit_handle
@@ -79,10 +78,10 @@ def compile_for(problem: Problem) -> None:
     """Compile what a run needs, before any clock starts: solve a problem of the same kind with a single row."""
     few = np.zeros((1, problem._targets.shape[1]))
     part = Part(unit_handle(problem._bound), np.zeros(1, np.int64), np.arange(2))
-    columns = no_columns(_rows.part(problem._rows, slice(0, 1)))
+    columns = no_columns(problem)
     columns.add(np.zeros(1, np.int64))
     if isinstance(columns, SparseColumns):
-        ColumnModel(part, columns.chosen, np.ones(1), 1.0, few, few, few[:0]).sweep()
+        ColumnModel(part, columns.chosen, np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
     else:
         GramModel(part, np.ones((1, 1)), few, few).sweep()
     row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
@@ -103,7 +102,7 @@ class _Search:
         self.x = x0.copy()
         self.predictions = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
         self.gradient = problem.packed_gradient(x0, self.predictions)
-        self._columns = no_columns(problem._rows)
+        self._columns = no_columns(problem)
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
