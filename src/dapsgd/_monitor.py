@@ -81,8 +81,9 @@ class RunMonitor:
         self._points: list[tuple[float, ...]] = []
         zero = np.zeros_like(x0)
         at_zero = problem.packed_gradient(zero)
-        # Where zero is optimal its residual is 0 and says nothing about the scale; its gradient does.
-        self.scale = problem.packed_residual(zero, at_zero) or float(np.linalg.norm(at_zero.ravel())) or 1.0
+        # Where zero is optimal its residual is 0, give or take rounding, and says nothing about the scale; its gradient does.
+        residual, size = problem.packed_residual(zero, at_zero), float(np.linalg.norm(at_zero.ravel()))
+        self.scale = (residual if residual > 100.0 * np.finfo(problem.dtype).eps * size else size) or 1.0
         self._tol = tol
         self._has_gap = has_gap(problem)
         self._strict = strict  # ask for a small residual as well, where the gap alone would do
