@@ -75,7 +75,7 @@ def test_check_estimator_with_other_losses(model):
 @pytest.mark.parametrize("penalty", ["l1", "fused_lasso"])
 @pytest.mark.parametrize("kind", [DAPRegressorCV, DAPClassifierCV])
 def test_check_estimator_with_cross_validation(kind, penalty):
-    assert not pieces(check_estimator(kind(penalty, alphas=4, eps=0.1, cv=3, max_passes=20), on_fail=None))
+    assert not pieces(check_estimator(kind(penalty, alphas=3, eps=0.1, cv=2, max_passes=5), on_fail=None))
 
 
 # The same answers as others.

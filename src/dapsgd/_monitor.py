@@ -122,10 +122,11 @@ class RunMonitor:
 
     @cached_property
     def scale(self) -> float:
-        """The residual at zero; where zero is optimal that says nothing about the scale, but the gradient does."""
+        """The residual at zero; where zero is optimal, give or take rounding, that says nothing, but the gradient does."""
         zero = np.zeros_like(self._x0)
         gradient = self._problem.packed_gradient(zero, np.zeros_like(self._problem._targets))
-        return self._problem.packed_residual(zero, gradient) or float(np.linalg.norm(gradient.ravel())) or 1.0
+        residual, size = self._problem.packed_residual(zero, gradient), float(np.linalg.norm(gradient.ravel()))
+        return (residual if residual > 100.0 * np.finfo(self._problem.dtype).eps * size else size) or 1.0
 
     def observe(
         self, iteration: int, seconds: float, x: Array, predictions: Array | None = None, gradient: Array | None = None

@@ -197,7 +197,7 @@ class LinearModel(BaseEstimator):
         u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (self.workers or 8))
         begin, end = (u * math.sqrt(1.0 + t / first) for t in (seen, seen + problem.n))
         # The answer of solve is one full proximal step from the last iterate: let it be as short as the others are by now.
-        problem._lipschitz = end
+        problem._facts["lipschitz"] = end
         options = self._options() | {
             "algorithm": algorithm,
             "step": InverseTime(begin, (end - begin) / problem.n),
