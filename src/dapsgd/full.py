@@ -52,6 +52,11 @@ def _observer(clock: Clock, limits: Limits, monitor: RunMonitor) -> Callable[...
     return observe
 
 
+def _is_there(x0: Array, monitor: RunMonitor) -> bool:
+    """Record the start; tell whether it is the answer. Only zero can be: another point need not be exactly sparse or fused."""
+    return monitor.start() and not x0.any()
+
+
 def _outcome(x: Array, iterations: int, clock: Clock) -> Outcome:
     return Outcome(x, x[:0], iterations, clock.seconds, np.array([iterations]), None)
 
@@ -59,7 +64,7 @@ def _outcome(x: Array, iterations: int, clock: Clock) -> Outcome:
 def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
     clock = Clock()
     fista.proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
-    length = 0 if monitor.start() else limits.max_iter
+    length = 0 if _is_there(x0, monitor) else limits.max_iter
     with clock:
         found = fista.minimise(
             problem,
@@ -75,7 +80,7 @@ def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor)
 def _run_gram(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
     clock = Clock()
     problem.packed_prox(x0, 1.0)  # compile before the clock starts
-    if monitor.start():
+    if _is_there(x0, monitor):
         return _outcome(x0, 0, clock)
     with clock:
         x, done = gram.minimise(
@@ -88,7 +93,7 @@ def _run_working_set(problem: Problem, x0: Array, limits: Limits, monitor: RunMo
     clock = Clock()
     problem.packed_prox(x0, 1.0)
     working_set.compile_for(problem)
-    if monitor.start():
+    if _is_there(x0, monitor):
         return _outcome(x0, 0, clock)
     with clock:
         x, done, finished = working_set.minimise(

@@ -338,7 +338,7 @@ def _finish(
     if not np.isfinite(iterate).all():
         monitor.diverged(outcome.iterations)
     monitor.observe(outcome.iterations, outcome.seconds, iterate)
-    polished = name in FULL and outcome.iterations > 0
+    polished = name in FULL and (outcome.iterations > 0 or monitor.stopped_by is not None)
     x = iterate if polished else _polish(problem, iterate)
     certificate = monitor.last(outcome.iterations) if polished else None
     if certificate is None or not certificate.converged:

@@ -178,7 +178,8 @@ class _Search:
             self._update_matrix(weights)
         tol = goal * (0.01 if self._quadratic else 0.1)
         before, gradient = self._on_set(self.x), self._on_set(self.gradient)
-        at_intercept = self.gradient[self._problem.p :].reshape(-1, before.shape[1]).astype(np.float64)
+        at_intercept = self.gradient[self._problem.p :].reshape(int(self._problem.fit_intercept), before.shape[1])
+        at_intercept = at_intercept.astype(np.float64)
         part = Part(self._handle, self._chosen, self._starts)
         if isinstance(self._columns, SparseColumns):
             ridge = 2.0 * self._problem.l2
@@ -197,7 +198,7 @@ class _Search:
 
     def _on_set(self, x: Array) -> Array:
         """Return the part of a packed parameter that belongs to the set, in double precision."""
-        return x[self._rows].reshape(len(self._rows), -1).astype(np.float64)
+        return x[self._rows].reshape(len(self._rows), self._problem._targets.shape[1]).astype(np.float64)
 
     def _penalty(self, w: Array) -> float:
         """Return the regulariser at the current point with other values on the set."""
@@ -247,7 +248,7 @@ class _Search:
         self.predictions = self.predictions + kind(length) * along
         if not self._quadratic:
             slopes = problem.slopes(self.predictions)
-            inside = self._columns.transpose_times(slopes) + 2.0 * problem.l2 * self.x[rows].reshape(len(rows), -1)
+            inside = self._columns.transpose_times(slopes) + 2.0 * problem.l2 * self._on_set(self.x)
             self.gradient[rows] = inside.reshape(self.x[rows].shape)
             self.gradient[p:] = slopes.sum(axis=0).reshape(self.gradient[p:].shape) if problem.fit_intercept else 0.0
         return True
