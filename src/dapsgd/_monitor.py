@@ -102,13 +102,22 @@ class RunMonitor:
         self._last: Certificate | None = None
         self.stopped_by: str | None = None
 
-    def start(self) -> bool:
-        """Record the starting point and show the progress bar; return True to end the run here."""
+    def start(self, briefly: bool = False) -> bool:
+        """Record the starting point and show the progress bar; return True to end the run here.
+
+        ``briefly`` only its objective: an algorithm that looks at all rows first of all will see whether it is optimal.
+        """
         if self._show:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
-        return self.observe(0, 0.0, self._x0)
+        if not briefly or self._residuals or self._callbacks:
+            return self.observe(0, 0.0, self._x0)
+        zero = not self._x0.any()
+        predictions = np.zeros_like(self._problem._targets) if zero else self._problem.predict(self._x0)
+        objective = self._problem.smooth_value(self._x0, predictions) + self._problem.penalty(self._x0)
+        self._points.append((0.0, 0, 0.0, objective, math.nan, self._distance(self._x0)))
+        return False
 
     def close(self) -> None:
         """Leave the progress bar as it stands."""
@@ -138,15 +147,14 @@ class RunMonitor:
         if predictions is None and self._snapshots is not None:
             predictions, gradient = self._snapshots.known(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            predictions = problem.predict(x) if predictions is None else predictions
+            if predictions is None:
+                predictions = problem.predict(x) if x.any() else np.zeros_like(problem._targets)
             objective = problem.smooth_value(x, predictions)
         if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
             self.diverged(iteration)
         objective += problem.penalty(x)
         certificate = self.certify(x, objective, predictions, gradient, look=self._tol > 0.0)
-        distance = math.nan
-        if self._x_star is not None:
-            distance = float(np.linalg.norm((x[: problem.p] - self._x_star).astype(np.float64).ravel()))
+        distance = self._distance(x)
         passes = self._passes(iteration)
         self._points.append((seconds, iteration, passes, objective, certificate.residual, distance))
         self._last = certificate
@@ -160,6 +168,11 @@ class RunMonitor:
             if callback(seen):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
+
+    def _distance(self, x: Array) -> float:
+        if self._x_star is None:
+            return math.nan
+        return float(np.linalg.norm((x[: self._problem.p] - self._x_star).astype(np.float64).ravel()))
 
     @property
     def residual_tol(self) -> float:
@@ -189,7 +202,7 @@ class RunMonitor:
         gap = math.nan
         if self._has_gap and look:
             enough = 3.0 * self._tol * abs(objective) if self._tol > 0.0 and not final else math.inf
-            gap = duality_gap(problem, x, predictions, gradient, enough)
+            gap = duality_gap(problem, x, predictions, gradient, objective, enough)
         known = self._residuals or not math.isfinite(gap)
         residual = problem.packed_residual(x, gradient) if known else math.nan
         small = self._tol > 0.0 and known and residual <= self._tol * self.scale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import working_set
+from . import gram, working_set
 from .rows import CsrRows
 from .steps import InverseTime, Theorem1, Theorem2
 
@@ -34,11 +34,10 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool) -> t
         return "dap-sgd", "a decreasing step or an average was asked for"
     if stochastic or step is not None:
         return "dap-svrg", "workers on mini-batches were asked for"
-    quadratic = working_set.is_quadratic(problem.loss)
     sparse = isinstance(problem._rows, CsrRows)
     if working_set.can_solve(problem):
         return "working-set", "the regulariser falls into parts, most of which stay zero"
-    if quadratic and not sparse and problem.p <= min(_FEW_COLUMNS, problem.n):
+    if gram.can_solve(problem) and problem.p <= min(_FEW_COLUMNS, problem.n):
         return "gram", "the loss is squared and there are few columns"
     if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:
         return "dap-svrg", "there are many rows"

@@ -38,8 +38,11 @@ class DenseColumns:
             grown = np.empty((max(count, min(2 * self._count, self._X.shape[1])), len(self._X)), self._X.dtype)
             grown[: self._count] = self._memory[: self._count]
             self._memory = grown
-        run(gather, self._X, np.ascontiguousarray(index), self._memory[self._count : count])
+        self._gather(index, self._memory[self._count : count])
         self._count = count
+
+    def _gather(self, index: Array, out: Array) -> None:
+        run(gather, self._X, np.ascontiguousarray(index), out)
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
@@ -108,3 +111,25 @@ def gather(X: Array, index: Array, out: Array) -> None:
         for c in range(index.size):
             for i in range(start, stop):
                 out[c, i] = X[i, index[c]]
+
+
+@kernel
+def add_up(X: Array, index: Array, out: Array) -> None:
+    """Write the sums of all columns after each of some increasing places to the rows of ``out``, eight rows of X at a time."""
+    n, p = X.shape
+    for start in range(0, n, 8):
+        for i in range(start, min(start + 8, n)):
+            total, stop = 0.0, p
+            for c in range(index.size - 1, -1, -1):
+                total += sum_between(X[i], index[c] + 1, stop)
+                out[c, i] = total
+                stop = index[c] + 1
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def sum_between(row: Array, start: int, stop: int) -> float:
+    """Return the sum of some entries, added in any order."""
+    total = row.dtype.type(0.0)
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total += row[j]
+    return total

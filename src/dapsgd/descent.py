@@ -13,6 +13,7 @@ Bertrand, Massias: Anderson acceleration of coordinate descent, AISTATS 2021.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +26,7 @@ __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "mak
 
 Array = np.ndarray[Any, Any]
 
+_LARGEST_JUMP = 1500  # coordinates
 _MEMORY = 5  # sweeps from which the next points are extrapolated
 
 
@@ -45,6 +47,9 @@ class Part(NamedTuple):
 
 class Model(Protocol):
     """A quadratic model that can be descended on."""
+
+    def jump(self) -> bool:
+        """Go to the minimum with the signs as they are, or to where the first one changes; tell whether that is known."""
 
     def sweep(self) -> float:
         """Step on every unit once; return the longest step, measured as a gradient."""
@@ -80,7 +85,7 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
             break
         seen.append([part.copy() for part in model.state])
         if len(seen) > _MEMORY:
-            new = _extrapolate(seen)
+            new = None if model.jump() else _extrapolate(seen)
             if new is not None and model.value(new) + penalty(new[0]) < model.value(model.state) + penalty(model.state[0]):
                 for part, better in zip(model.state, new, strict=True):
                     part[...] = better
@@ -106,8 +111,9 @@ def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:
 class GramModel:
     """A model whose matrix Q is at hand: a sweep costs the square of the number of rows, whatever that of the data."""
 
-    def __init__(self, part: Part, Q: Array, gradient: Array, W: Array) -> None:
+    def __init__(self, part: Part, Q: Array, gradient: Array, W: Array, lasso: float = math.nan) -> None:
         self._part, self._Q = part, Q
+        self._lasso = lasso  # the strength if the regulariser is an L1 norm
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
         self._bounds = _block_norms(Q, part.starts)
@@ -121,6 +127,29 @@ class GramModel:
         return float(
             run(sweep_gram, self._regularizer, part.which, part.starts, self._bounds, self._Q, gradient, W, self._memory)
         )
+
+    def jump(self) -> bool:
+        """Go to the minimum with the signs as they are, or to where the first one changes: known for an L1 norm."""
+        W, gradient = self.state
+        active = np.flatnonzero(W[:, 0])
+        if not math.isfinite(self._lasso) or W.shape[1] > 1 or not 0 < len(active) <= _LARGEST_JUMP:
+            return False
+        signs = np.sign(W[active, 0])
+        matrix = self._Q[np.ix_(active, active)]
+        matrix[np.diag_indices(len(active))] *= 1.0 + 1e-13
+        try:
+            move = np.linalg.solve(matrix, -(gradient[active, 0] + self._lasso * signs))
+        except np.linalg.LinAlgError:
+            return False
+        with np.errstate(divide="ignore"):
+            reach = np.where(move * signs < 0.0, -W[active, 0] / move, np.inf)
+        length = min(1.0, float(reach.min()))
+        if not math.isfinite(length) or not np.isfinite(move).all():
+            return False
+        W[active, 0] += length * move
+        W[active[reach <= length], 0] = 0.0
+        gradient[:, 0] += length * (self._Q[:, active] @ move)
+        return True
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
@@ -143,8 +172,12 @@ class ColumnModel:
         self._regularizer = UnitHandle(part.handle.code, part.handle.data)
         self._memory = _memory(part, W)
 
+    def jump(self) -> bool:
+        """Refuse: there is no matrix to solve with."""
+        return False
+
     def sweep(self) -> float:
-        """Step on every unit once, and on the intercept."""
+        """Step on every unit once, and on what is free."""
         W, along, shift = self.state
         part, C = self._part, self._columns
         longest = run(

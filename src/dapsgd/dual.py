@@ -54,16 +54,17 @@ def duality_gap(
     x: Array,
     predictions: Array | None = None,
     gradient: Array | None = None,
+    objective: float | None = None,
     enough: float = math.inf,
 ) -> float:
     """Return the objective at a packed parameter minus a lower bound on the optimum; infinite if this point gives none.
 
-    Predictions and gradient at x save passes over the data if they are known. A gap above ``enough`` may be an estimate, where
+    Predictions, gradient and objective at x save time if they are known. A gap above ``enough`` may be an estimate, where
     the exact one costs another pass.
     """
     predictions = problem.predict(x) if predictions is None else predictions
     predictions = predictions.astype(np.float64)
-    primal = problem.smooth_value(x, predictions) + problem.penalty(x)
+    primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
     if problem.l2 > 0.0 or not _ignores_constants(problem):
         return _gap(problem, x, primal, predictions, gradient)
     if gradient is not None:

@@ -28,12 +28,15 @@ class Limits(NamedTuple):
     max_iter: int
     every: int
     tol: float  # of the run as the user gave it
+    quick: bool  # the answer alone is asked for, not the reference
 
 
 class Full(NamedTuple):
     """One algorithm."""
 
     run: Callable[[Problem, Array, Limits, RunMonitor], Outcome]
+    can_solve: Callable[[Problem], bool]
+    needs: str  # said if it cannot
     max_iter: int  # by default
     passes: Callable[[int], float]  # that so many iterations make
 
@@ -54,7 +57,7 @@ def _observer(clock: Clock, limits: Limits, monitor: RunMonitor) -> Callable[...
 
 def _is_there(x0: Array, monitor: RunMonitor) -> bool:
     """Record the start; tell whether it is the answer. Only zero can be: another point need not be exactly sparse or fused."""
-    return monitor.start() and not x0.any()
+    return monitor.start(briefly=bool(x0.any())) and not x0.any()
 
 
 def _outcome(x: Array, iterations: int, clock: Clock) -> Outcome:
@@ -73,6 +76,7 @@ def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor)
             scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
             max_iter=length,
             observe=_observer(clock, limits, monitor),
+            quick=limits.quick,
         )
     return _outcome(found.x, found.iterations, clock)
 
@@ -80,12 +84,11 @@ def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor)
 def _run_gram(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
     clock = Clock()
     problem.packed_prox(x0, 1.0)  # compile before the clock starts
-    if _is_there(x0, monitor):
+    if monitor.start(briefly=True):
         return _outcome(x0, 0, clock)
+    observe = _observer(clock, limits._replace(every=1), monitor)
     with clock:
-        x, done = gram.minimise(
-            problem, x0, tol=limits.tol, max_iter=limits.max_iter, observe=_observer(clock, limits._replace(every=1), monitor)
-        )
+        x, done = gram.minimise(problem, x0, tol=limits.tol, max_iter=limits.max_iter, observe=observe)
     return _outcome(x, done, clock)
 
 
@@ -93,28 +96,46 @@ def _run_working_set(problem: Problem, x0: Array, limits: Limits, monitor: RunMo
     clock = Clock()
     problem.packed_prox(x0, 1.0)
     working_set.compile_for(problem)
-    if _is_there(x0, monitor):
+    if monitor.start(briefly=True):
         return _outcome(x0, 0, clock)
+    observe = _observer(clock, limits._replace(every=1), monitor)
     with clock:
-        x, done, finished = working_set.minimise(
-            problem, x0, max_iter=limits.max_iter, observe=_observer(clock, limits._replace(every=1), monitor)
+        x, done, finished = working_set.minimise(problem, x0, max_iter=limits.max_iter, observe=observe)
+    if finished:
+        return _outcome(x, done, clock)
+    return _go_on(problem, x, done, clock, limits, monitor)
+
+
+def _go_on(problem: Problem, x: Array, done: int, clock: Clock, limits: Limits, monitor: RunMonitor) -> Outcome:
+    """Leave too large a set, and go on with all coordinates by accelerated gradients."""
+    observe = _observer(clock, limits._replace(max_iter=done + FULL["fista"].max_iter), monitor)
+    with clock:
+        found = fista.minimise(
+            problem,
+            x,
+            tol=monitor.residual_tol,
+            scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
+            max_iter=FULL["fista"].max_iter,
+            quick=True,
+            observe=lambda iteration, x, *known: observe(done + iteration, x, *known),
         )
-        if not finished:  # too many coordinates are not zero: go on with all of them
-            observe = _observer(clock, limits, monitor)
-            found = fista.minimise(
-                problem,
-                x,
-                tol=monitor.residual_tol,
-                scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
-                max_iter=FULL["fista"].max_iter,
-                observe=lambda iteration, x: observe(done + iteration, x),
-            )
-            x, done = found.x, done + found.iterations
-    return _outcome(x, done, clock)
+    return _outcome(found.x, done + found.iterations, clock)
 
 
 FULL: dict[str, Full] = {
-    "fista": Full(_run_fista, 10_000, float),
-    "gram": Full(_run_gram, 100_000, lambda iterations: float(iterations > 0)),
-    "working-set": Full(_run_working_set, 100, lambda rounds: float(rounds + 1)),
+    "fista": Full(_run_fista, lambda problem: True, "", 10_000, float),
+    "gram": Full(
+        _run_gram,
+        gram.can_solve,
+        "the loss is squared and the data is dense",
+        100_000,
+        lambda iterations: float(iterations > 0),
+    ),
+    "working-set": Full(
+        _run_working_set,
+        working_set.can_solve,
+        "the regulariser falls into parts (l1, elastic_net, group_lasso, ...) and the loss has one second derivative a row",
+        100,
+        lambda rounds: float(rounds + 1),
+    ),
 }

@@ -16,6 +16,7 @@ import numpy as np
 from . import rows as _rows
 from ._terms import run_prox
 from .dual import dual_of_quadratic, has_gap
+from .losses import is_quadratic
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -25,7 +26,6 @@ __all__ = ["Gram", "make_gram", "minimise"]
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
-_LOOK_EVERY = 10  # iterations
 _TIGHTER = 0.3
 
 
@@ -40,21 +40,29 @@ class Gram(NamedTuple):
     norm: float  # of Q: a bound on its largest eigenvalue
 
 
+def can_solve(problem: Problem) -> bool:
+    """Tell whether the loss is squared and the data dense."""
+    return is_quadratic(problem.loss) and isinstance(problem._rows, _rows.DenseRows)
+
+
 def make_gram(problem: Problem) -> Gram:
-    """Look at the data once."""
+    """Look at the data once; it must be dense."""
     n, p = problem.n, problem.p
     weights = problem._weights.astype(np.float64) * (problem.loss.curvature / n)
     targets = problem._targets
     Q, B, sums = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p)
-    for start in range(0, n, _BLOCK):
-        block = slice(start, min(start + _BLOCK, n))
-        part = _rows.matrix(_rows.part(problem._rows, block))
-        half = np.sqrt(weights[block]).astype(problem.dtype)
-        scaled = part.multiply(half[:, None]).tocsr() if hasattr(part, "multiply") else part * half[:, None]
-        product = scaled.T @ scaled
-        Q += product.toarray() if hasattr(product, "toarray") else product
-        B += scaled.T @ (half[:, None] * targets[block])
-        sums += scaled.T @ half
+    X = _rows.matrix(problem._rows)
+    size = n if problem.dtype == np.float64 and not isinstance(X, np.memmap) else _BLOCK
+    even = bool((weights == weights[0]).all())
+    for start in range(0, n, size):
+        block = slice(start, min(start + size, n))
+        half = np.ones(block.stop - start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
+        part = X[block] if even else X[block] * half[:, None]
+        Q += part.T @ part  # recognised as symmetric: half the work
+        B += part.T @ (targets[block] if even else half[:, None] * targets[block])
+        sums += part.T @ half
+    for sum_of_products in (Q, B, sums) if even else ():
+        sum_of_products *= weights[0]
     total = float(weights.sum())
     problem._fact("lipschitz", lambda: _packed_norm(Q, sums, total, problem))
     centre, means = np.zeros(targets.shape[1]), np.zeros(p)
@@ -94,7 +102,7 @@ def minimise(
     W = x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
     Y, momentum, goal = W, 1.0, 0.5 * tol
-    certified = has_gap(problem)
+    certified, looked = has_gap(problem), math.inf
     for iteration in range(1, max_iter + 1):
         new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
         moved = float(np.linalg.norm(new - Y)) / step
@@ -107,8 +115,10 @@ def minimise(
         W, Y = new, following
         if still or iteration == max_iter:
             arrived = True
+        elif certified and moved <= 0.5 * looked:
+            looked, arrived = moved, _gap_is_small(problem, gram, W, goal)
         elif certified:
-            arrived = iteration % _LOOK_EVERY == 0 and _gap_is_small(problem, gram, W, goal)
+            arrived = False
         else:
             arrived = moved <= goal * scale
         if arrived:

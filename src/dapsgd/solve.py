@@ -133,6 +133,8 @@ def solve(
         asked = record_schedule or batch_size != "auto" or not isinstance(runtime, (str, Serial, Threads))
         name, because = choose(problem, stochastic=asked, step=step, average=average)
     spec = ALGORITHMS[name]
+    if name in FULL and not FULL[name].can_solve(problem):
+        raise ValueError(f"algorithm {name!r} is for problems where {FULL[name].needs}; this is {problem!r}")
     executor = _pick_runtime(runtime, spec)
     blas_workers = workers if chosen == "auto" and spec.estimator is None else None
     workers = _pick_workers(None if blas_workers is not None else workers, name, spec, executor)
@@ -179,14 +181,14 @@ def solve(
         max_iter=length,
         callbacks=callbacks,
         progress=flag("progress", progress),
-        residuals=name not in ("gram", "working-set") or record_every is not None,
+        residuals=(name not in FULL or chosen == "fista") or record_every is not None,
         snapshots=refresh,
     )
     try:
         if spec.estimator is None:
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
-            limits = Limits(length, 1 if record_every is None else every, tol)
+            limits = Limits(length, 1 if record_every is None else every, tol, quick=chosen == "auto")
             with single_threaded_blas() if blas_workers == 1 else nullcontext():
                 outcome = FULL[name].run(problem, start, limits, monitor)
         else:

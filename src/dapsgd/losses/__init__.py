@@ -11,6 +11,9 @@ Optional, for what only Python calls:
   two vectors, and ``gradient(self, pred, y, out)`` in place of ``derivative``.
 """
 
+import math
+from typing import Any
+
 from .huber import Huber
 from .logistic import Logistic
 from .multinomial import Multinomial
@@ -28,3 +31,9 @@ LOSSES: dict[str, type] = {
     "squared_hinge": SquaredHinge,
     "poisson": Poisson,
 }
+
+
+def is_quadratic(loss: Any) -> bool:
+    """Tell whether a loss is a quadratic function of the predictions, with the same curvature everywhere."""
+    curvature = getattr(loss, "curvature", math.inf)
+    return math.isfinite(curvature) and getattr(loss, "convexity", 0.0) == curvature
