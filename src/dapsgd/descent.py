@@ -27,6 +27,7 @@ __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "mak
 Array = np.ndarray[Any, Any]
 
 _LARGEST_JUMP = 1500  # coordinates
+_BEFORE_JUMP = 3  # sweeps, which choose the signs
 _MEMORY = 5  # sweeps from which the next points are extrapolated
 
 
@@ -49,7 +50,7 @@ class Model(Protocol):
     """A quadratic model that can be descended on."""
 
     def jump(self) -> bool:
-        """Go to the minimum with the signs as they are, or to where the first one changes; tell whether that is known."""
+        """Go to the minimum with the signs as they are, as far as they stay so; tell whether that is known."""
 
     def sweep(self) -> float:
         """Step on every unit once; return the longest step, measured as a gradient."""
@@ -84,8 +85,10 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
         if not model.sweep() > tol:
             break
         seen.append([part.copy() for part in model.state])
-        if len(seen) > _MEMORY:
-            new = None if model.jump() else _extrapolate(seen)
+        if len(seen) >= _BEFORE_JUMP and model.jump():
+            seen = []
+        elif len(seen) > _MEMORY:
+            new = _extrapolate(seen)
             if new is not None and model.value(new) + penalty(new[0]) < model.value(model.state) + penalty(model.state[0]):
                 for part, better in zip(model.state, new, strict=True):
                     part[...] = better
@@ -129,27 +132,36 @@ class GramModel:
         )
 
     def jump(self) -> bool:
-        """Go to the minimum with the signs as they are, or to where the first one changes: known for an L1 norm."""
+        """Go to the minimum with the signs as they are, but stop and drop the coordinate wherever one would change.
+
+        Known for an L1 norm, which is linear while no sign changes.
+        """
         W, gradient = self.state
-        active = np.flatnonzero(W[:, 0])
-        if not math.isfinite(self._lasso) or W.shape[1] > 1 or not 0 < len(active) <= _LARGEST_JUMP:
+        if not math.isfinite(self._lasso) or W.shape[1] > 1:
             return False
-        signs = np.sign(W[active, 0])
-        matrix = self._Q[np.ix_(active, active)]
-        matrix[np.diag_indices(len(active))] *= 1.0 + 1e-13
-        try:
-            move = np.linalg.solve(matrix, -(gradient[active, 0] + self._lasso * signs))
-        except np.linalg.LinAlgError:
-            return False
-        with np.errstate(divide="ignore"):
-            reach = np.where(move * signs < 0.0, -W[active, 0] / move, np.inf)
-        length = min(1.0, float(reach.min()))
-        if not math.isfinite(length) or not np.isfinite(move).all():
-            return False
-        W[active, 0] += length * move
-        W[active[reach <= length], 0] = 0.0
-        gradient[:, 0] += length * (self._Q[:, active] @ move)
-        return True
+        known = False
+        while True:
+            active = np.flatnonzero(W[:, 0])
+            if not 0 < len(active) <= _LARGEST_JUMP:
+                return known
+            signs = np.sign(W[active, 0])
+            matrix = self._Q[np.ix_(active, active)]
+            matrix[np.diag_indices(len(active))] *= 1.0 + 1e-13
+            try:
+                move = np.linalg.solve(matrix, -(gradient[active, 0] + self._lasso * signs))
+            except np.linalg.LinAlgError:
+                return known
+            if not np.isfinite(move).all():
+                return known
+            with np.errstate(divide="ignore"):
+                reach = np.where(move * signs < 0.0, -W[active, 0] / move, np.inf)
+            length = min(1.0, float(reach.min()))
+            W[active, 0] += length * move
+            W[active[reach <= length], 0] = 0.0
+            gradient[:, 0] += length * (self._Q[:, active] @ move)
+            known = True
+            if length == 1.0:
+                return True
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""

@@ -52,6 +52,9 @@ class Space(Protocol):
     def prox(self, z: Array) -> Array:
         """Return the regulariser's prox in these coordinates, with step 1."""
 
+    def sift(self, wants: Array) -> Array:
+        """Return what units want, zero for those that need not be looked at because a neighbour wants the same, but more."""
+
 
 def falls_apart(problem: Problem) -> bool:
     """Tell whether there are coordinates in which a problem's regulariser falls into units."""
@@ -108,6 +111,10 @@ class Plain:
         free = np.zeros((int(self._problem.fit_intercept), z.shape[1]))
         return self.split(self._problem.packed_prox(self.join(z, free), 1.0))[0]
 
+    def sift(self, wants: Array) -> Array:
+        """Return them all."""
+        return wants
+
 
 class Jumps:
     """The jumps of a fused lasso; the first coefficient and the intercept are free."""
@@ -150,6 +157,11 @@ class Jumps:
     def prox(self, z: Array) -> Array:
         """Soft-threshold the jumps."""
         return np.sign(z) * np.maximum(np.abs(z) - self.lasso, 0.0)
+
+    def sift(self, wants: Array) -> Array:
+        """Return the peaks: a jump's wish is a sum over all entries after it, so neighbours want nearly the same."""
+        before, after = np.concatenate([[-1.0], wants[:-1]]), np.concatenate([wants[1:], [-1.0]])
+        return np.where((wants >= before) & (wants > after), wants, 0.0)
 
 
 class _JumpColumns(DenseColumns):

@@ -164,7 +164,7 @@ class _Search:
         """Add the units that want to move most to the set: those that are not zero, and about as many others."""
         sizes = np.diff(self._space.units.starts)
         active = self._active()
-        eager = np.where(active, np.inf, wants)
+        eager = np.where(active, np.inf, self._space.sift(wants))
         eager[self._chosen] = 0.0
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]
