@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class DenseColumns:
         """Append columns to the selection."""
         count = self._count + len(index)
         if count > len(self._memory):
-            grown = np.empty((max(count, min(2 * self._count, self._X.shape[1])), len(self._X)), self._X.dtype)
+            grown = np.empty((max(count, min(4 * count, self._X.shape[1])), len(self._X)), self._X.dtype)
             grown[: self._count] = self._memory[: self._count]
             self._memory = grown
         self._gather(index, self._memory[self._count : count])
@@ -58,6 +59,19 @@ class DenseColumns:
         result: Array = self._memory[: self._count] @ d
         return result
 
+    @property
+    def rows(self) -> DenseRows:
+        """The columns in the form that compiled code reads."""
+        return DenseRows(self._memory[: self._count])
+
+    def block_norms(self, weights: Array, starts: Array) -> Array:
+        """Return the norm of ``C.T @ diag(weights) @ C`` for each block of columns."""
+        columns = self._memory[: self._count]
+        if (np.diff(starts) == 1).all():
+            return np.einsum("kn,n,kn->k", columns, weights, columns)
+        blocks = [columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts)]
+        return np.array([np.linalg.eigvalsh((block * weights) @ block.T)[-1] for block in blocks])
+
     def gram(self, weights: Array, since: int = 0) -> Array:
         """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C, in double precision."""
         columns = self._memory[: self._count]
@@ -75,31 +89,96 @@ class SparseColumns:
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix  # compressed sparse columns
         self._index = np.empty(0, np.int64)
-        self.chosen = self._matrix[:, :0]
+        self._chosen = matrix[:, :0]
+
+    @property
+    def rows(self) -> SparseRows:
+        """The columns in the form that compiled code reads."""
+        return SparseRows(self._chosen.data, self._chosen.indices, self._chosen.indptr)
 
     def add(self, index: Array) -> None:
         """Append columns to the selection."""
         self._index = np.concatenate([self._index, index])
-        self.chosen = self._matrix[:, self._index]
+        self._chosen = self._matrix[:, self._index]
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
         self._index = self._index[places]
-        self.chosen = self._matrix[:, self._index]
+        self._chosen = self._matrix[:, self._index]
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
-        result: Array = self.chosen @ w.astype(self._matrix.dtype)
+        result: Array = self._chosen @ w.astype(self._matrix.dtype)
+        return result
+
+    def transpose_times(self, d: Array) -> Array:
+        """Return the transposed selection times d, shape (k, q)."""
+        result: Array = self._chosen.T @ d
         return result
 
     def gram(self, weights: Array, since: int = 0) -> Array:
         """Refuse: the products of sparse columns are many, and not sparse."""
         raise NotImplementedError("sparse columns are descended on one by one")
 
-    def transpose_times(self, d: Array) -> Array:
-        """Return the transposed selection times d, shape (k, q)."""
-        result: Array = self.chosen.T @ d
-        return result
+    def block_norms(self, weights: Array, starts: Array) -> Array:
+        """Return a bound on the norm of ``C.T @ diag(weights) @ C`` for each block of columns: the trace."""
+        squares = self._chosen.multiply(self._chosen).T @ weights
+        sums: Array = np.add.reduceat(squares, starts[:-1]) if len(squares) else squares
+        return sums.astype(np.float64)
+
+
+class DenseRows(NamedTuple):
+    """Gathered dense columns in compiled code."""
+
+    C: Array  # (k, n)
+
+    def weighted_dot(self, r: int, weights: Array, along: Array, c: int) -> float:
+        """Return the inner product of column r, the weights and column c of ``along``."""
+        if along.shape[1] == 1:
+            return triple_product(self.C[r], weights, along.ravel())
+        total = 0.0
+        for i in range(weights.size):
+            total += self.C[r, i] * weights[i] * along[i, c]
+        return total
+
+    def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
+        """Add ``factor`` times column r to column c of ``along``."""
+        if along.shape[1] == 1:
+            flat, row = along.ravel(), self.C[r]
+            for i in range(row.size):
+                flat[i] += factor * row[i]
+        else:
+            for i in range(along.shape[0]):
+                along[i, c] += factor * self.C[r, i]
+
+
+class SparseRows(NamedTuple):
+    """Gathered sparse columns in compiled code."""
+
+    data: Array
+    indices: Array
+    indptr: Array
+
+    def weighted_dot(self, r: int, weights: Array, along: Array, c: int) -> float:
+        """Return the inner product of column r, the weights and column c of ``along``."""
+        total = 0.0
+        for e in range(self.indptr[r], self.indptr[r + 1]):
+            total += self.data[e] * weights[self.indices[e]] * along[self.indices[e], c]
+        return total
+
+    def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
+        """Add ``factor`` times column r to column c of ``along``."""
+        for e in range(self.indptr[r], self.indptr[r + 1]):
+            along[self.indices[e], c] += self.data[e] * factor
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def triple_product(a: Array, b: Array, c: Array) -> float:
+    """Return the sum of the products of three vectors' entries, added in any order."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i] * c[i]
+    return total
 
 
 @kernel

@@ -119,7 +119,7 @@ class GramModel:
         self._lasso = lasso  # the strength if the regulariser is an L1 norm
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
-        self._bounds = _block_norms(Q, part.starts)
+        self._bounds = _never_zero(_block_norms(Q, part.starts))
         self._regularizer = UnitHandle(part.handle.code, part.handle.data)
         self._memory = _memory(part, W)
 
@@ -169,18 +169,30 @@ class GramModel:
 
 
 class ColumnModel:
-    r"""A model with :math:`Q = C^T \mathrm{diag}(weights)\,C + ridge`, for sparse C: a sweep costs its non-zeros."""
+    r"""A model with :math:`Q = C^T \mathrm{diag}(weights)\,C + ridge`: a sweep costs the entries of C.
+
+    For sparse columns, and for more columns than rows.
+
+    Parameters
+    ----------
+    part : Part
+    columns : selection of columns
+    free : array, shape (n, f)
+        Columns of coordinates that are not penalised.
+    weights, ridge : array, float
+    slopes, W, at_free : array
+        The gradient, the point, and the gradient in the free coordinates.
+    """
 
     def __init__(
-        self, part: Part, columns: Any, weights: Array, ridge: float, gradient: Array, W: Array, at_intercept: Array
+        self, part: Part, columns: Any, free: Array, weights: Array, ridge: float, slopes: Array, W: Array, at_free: Array
     ) -> None:
-        self._part, self._columns = part, columns
+        self._part, self._columns, self._free = part, columns, free
         self._weights, self._ridge = weights, ridge
-        self._start, self._first, self._at_intercept = W.copy(), gradient, at_intercept
-        self.state = [W.copy(), np.zeros((columns.shape[0], W.shape[1])), np.zeros_like(at_intercept)]
-        squares = columns.multiply(columns).T @ weights + ridge
-        sums = np.add.reduceat(squares, part.starts[:-1]) if len(squares) else squares  # a block's trace bounds its norm
-        self._bounds = _never_zero(sums.astype(np.float64))
+        self._start, self._slopes, self._at_free = W.copy(), slopes, at_free
+        self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
+        self.state = [W.copy(), np.zeros((len(weights), W.shape[1])), np.zeros_like(at_free)]
+        self._bounds = _never_zero(columns.block_norms(weights, part.starts) + ridge)
         self._regularizer = UnitHandle(part.handle.code, part.handle.data)
         self._memory = _memory(part, W)
 
@@ -191,25 +203,25 @@ class ColumnModel:
     def sweep(self) -> float:
         """Step on every unit once, and on what is free."""
         W, along, shift = self.state
-        part, C = self._part, self._columns
+        part = self._part
         longest = run(
             sweep_columns,
-            *(self._regularizer, part.which, part.starts, self._bounds, C.data, C.indices, C.indptr),
-            *(self._weights, self._ridge, self._start, self._first, along, W, self._memory),
+            *(self._regularizer, part.which, part.starts, self._bounds, self._columns.rows),
+            *(self._weights, self._ridge, self._start, self._slopes, along, W, self._memory),
         )
         if shift.size:
-            total = max(float(self._weights.sum()), np.finfo(np.float64).tiny)
-            move = -(self._at_intercept + self._weights @ along) / total
-            along += move
+            left = self._at_free + self._free.T @ (self._weights[:, None] * along)
+            move = -self._inverse @ left
+            along += self._free @ move
             shift += move
-            longest = max(longest, float(np.abs(move).max()) * total)
+            longest = max(longest, float(np.abs(left).max()))
         return float(longest)
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
         W, along, shift = state
         move = W - self._start
-        linear = float(np.vdot(self._first, move)) + float(np.vdot(self._at_intercept, shift))
+        linear = float(np.vdot(self._slopes, move)) + float(np.vdot(self._at_free, shift))
         bent = float(self._weights @ (along * along).sum(axis=1)) + self._ridge * float(np.vdot(move, move))
         return linear + 0.5 * bent
 
@@ -222,9 +234,8 @@ def _memory(part: Part, W: Array) -> Array:
 def _block_norms(Q: Array, starts: Array) -> Array:
     """Return the largest eigenvalue of each unit's diagonal block."""
     if (np.diff(starts) == 1).all():
-        return _never_zero(np.diagonal(Q).copy())
-    norms = [np.linalg.eigvalsh(Q[a:b, a:b])[-1] for a, b in itertools.pairwise(starts)]
-    return _never_zero(np.array(norms))
+        return np.diagonal(Q).copy()
+    return np.array([np.linalg.eigvalsh(Q[a:b, a:b])[-1] for a, b in itertools.pairwise(starts)])
 
 
 def _never_zero(bounds: Array) -> Array:
@@ -275,9 +286,7 @@ def sweep_columns(
     which: Array,
     starts: Array,
     bounds: Array,
-    data: Array,
-    indices: Array,
-    indptr: Array,
+    columns: Any,
     weights: Array,
     ridge: float,
     first: Array,
@@ -286,7 +295,10 @@ def sweep_columns(
     W: Array,
     memory: Array,
 ) -> float:
-    """Step on every unit of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``."""
+    """Step on every unit of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``.
+
+    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``.
+    """
     longest = 0.0
     for u in range(which.size):
         start, stop, bound = starts[u], starts[u + 1], bounds[u]
@@ -294,9 +306,7 @@ def sweep_columns(
         point, new = memory[0, :size], memory[1, :size]
         for r in range(start, stop):
             for c in range(W.shape[1]):
-                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c])
-                for e in range(indptr[r], indptr[r + 1]):
-                    slope += data[e] * weights[indices[e]] * along[indices[e], c]
+                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, weights, along, c)
                 point[(r - start) * W.shape[1] + c] = W[r, c] - slope / bound
         regularizer.prox_unit(which[u], point, 1.0 / bound, new)
         for r in range(start, stop):
@@ -305,6 +315,5 @@ def sweep_columns(
                 if move != 0.0:
                     W[r, c] += move
                     longest = max(longest, abs(move) * bound)
-                    for e in range(indptr[r], indptr[r + 1]):
-                        along[indices[e], c] += data[e] * move
+                    columns.add_multiple(r, move, along, c)
     return longest

@@ -85,7 +85,8 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     weights = weights[:, None] / problem.n
     changed = balance and problem.fit_intercept and _balance(theta, weights, has_trait(type(problem.loss), "joint"))
     if gradient is None or changed:
-        image = -_rows.transpose_times(problem._rows, theta.reshape(problem.n, *problem.shape[1:]))[: problem.p]
+        slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype)  # or all the data would be converted
+        image = -_rows.transpose_times(problem._rows, slopes)[: problem.p]
     else:
         image = 2.0 * problem.l2 * x[: problem.p] - gradient[: problem.p]
     image = image.astype(np.float64)

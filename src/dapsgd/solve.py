@@ -181,7 +181,8 @@ def solve(
         max_iter=length,
         callbacks=callbacks,
         progress=flag("progress", progress),
-        residuals=(name not in FULL or chosen == "fista") or record_every is not None,
+        # A residual needs L, which costs more than many a run: left out where neither the step nor the certificate asks for it.
+        residuals=chosen == "fista" or record_every is not None or not (name in FULL or careful),
         snapshots=refresh,
     )
     try:
@@ -215,7 +216,8 @@ def solve(
                 seed=_seed_sequence(seed),
             )
             outcome = executor.run(plan, monitor)
-        result = _finish(problem, outcome, monitor, name, because, workers, average, passes(outcome.iterations))
+        polish = safe_step() if careful else None
+        result = _finish(problem, outcome, monitor, name, because, workers, average, passes(outcome.iterations), polish)
         if refresh is not None and refresh.setbacks:
             result.message += f"; the objective went up {refresh.setbacks} times, each time the step was halved"
         return result
@@ -334,6 +336,7 @@ def _finish(
     workers: int,
     average: bool,
     passes: float,
+    step: float | None,
 ) -> Result:
     """Record the last point, polish it into a proximal point, and put the result together."""
     iterate = outcome.mean if average else outcome.x
@@ -341,7 +344,7 @@ def _finish(
         monitor.diverged(outcome.iterations)
     monitor.observe(outcome.iterations, outcome.seconds, iterate)
     polished = name in FULL and (outcome.iterations > 0 or monitor.stopped_by is not None)
-    x = iterate if polished else _polish(problem, iterate)
+    x = iterate if polished else _polish(problem, iterate, step)
     certificate = monitor.last(outcome.iterations) if polished else None
     if certificate is None or not certificate.converged:
         certificate = monitor.certify(x, problem.packed_objective(x), final=True)
@@ -366,8 +369,10 @@ def _finish(
     )
 
 
-def _polish(problem: Problem, x: Array) -> Array:
-    """Take one full proximal step, whose result is exactly sparse, grouped, fused or of low rank."""
+def _polish(problem: Problem, x: Array, step: float | None) -> Array:
+    """Take one full proximal step, whose result is exactly sparse, grouped, fused or of low rank; of 1/L by default."""
+    if step is not None:
+        return proximal_step(problem, x, step, search=False)[0]
     lipschitz = problem.lipschitz()
     search = not math.isfinite(lipschitz)
     return proximal_step(problem, x, 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz, search)[0]

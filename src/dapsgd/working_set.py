@@ -38,6 +38,7 @@ __all__ = ["can_solve", "compile_for", "minimise"]
 Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
+_WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
@@ -75,9 +76,8 @@ def compile_for(problem: Problem) -> None:
     columns = space.columns()
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2))
-    if isinstance(columns, SparseColumns):
-        ColumnModel(part, columns.chosen, np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
-    else:
+    ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
+    if not isinstance(columns, SparseColumns):
         GramModel(part, np.ones((1, 1)), few, few).sweep()
     row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
     run(loss_second_derivatives, problem.loss, *row, np.empty(1))
@@ -178,15 +178,16 @@ class _Search:
     def _newton_step(self, goal: float) -> bool:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
         weights = self._problem.second_derivatives(self.predictions)
-        if not isinstance(self._columns, SparseColumns):
+        one_by_one = isinstance(self._columns, SparseColumns) or len(self._rows) > _WIDE * self._problem.n
+        if not one_by_one:
             self._update_matrix(weights)
-        tol = goal * (0.01 if self._quadratic else 0.1)
+        tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
         before, slopes, at_free = self._z[self._rows], self._slopes[self._rows], self._free_slopes
         part = Part(self._space.handle, self._chosen, self._starts)
-        if isinstance(self._columns, SparseColumns):
-            sparse = ColumnModel(part, self._columns.chosen, weights, self._space.ridge, slopes, before, at_free)
-            move = descend(sparse, self._penalty, tol, _SWEEPS) - before
-            shift = sparse.state[2]
+        if one_by_one:
+            single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
+            move = descend(single, self._penalty, tol, _SWEEPS) - before
+            shift = single.state[2]
         else:
             border, inverse = self._border()
             # Minimise over what is free first: what is left does not see the columns' means.
