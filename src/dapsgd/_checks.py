@@ -132,7 +132,7 @@ def all_finite(array: np.ndarray[Any, Any]) -> bool:
     if array.ndim == 0:
         return bool(np.isfinite(array))
     # Sums of finite numbers may overflow, so they can only prove finiteness, not disprove it. BLAS adds fastest.
-    rows = max(1, (1 << 24) // max(1, array[:1].size))
+    rows = max(1, (1 << 22) // max(1, array[:1].size))
     ones = np.ones(array.shape[1], array.dtype) if array.ndim == 2 else None
     for start in range(0, len(array), rows):
         block = array[start : start + rows]

@@ -101,6 +101,7 @@ class RunMonitor:
         self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
         self._last: Certificate | None = None
         self.stopped_by: str | None = None
+        self.at_start: Array | None = None  # the predictions there, if they were computed
 
     def start(self, briefly: bool = False) -> bool:
         """Record the starting point and show the progress bar; return True to end the run here.
@@ -114,8 +115,8 @@ class RunMonitor:
         if not briefly or self._residuals or self._callbacks:
             return self.observe(0, 0.0, self._x0)
         zero = not self._x0.any()
-        predictions = np.zeros_like(self._problem._targets) if zero else self._problem.predict(self._x0)
-        objective = self._problem.smooth_value(self._x0, predictions) + self._problem.penalty(self._x0)
+        self.at_start = np.zeros_like(self._problem._targets) if zero else self._problem.predict(self._x0)
+        objective = self._problem.smooth_value(self._x0, self.at_start) + self._problem.penalty(self._x0)
         self._points.append((0.0, 0, 0.0, objective, math.nan, self._distance(self._x0)))
         return False
 

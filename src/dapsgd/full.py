@@ -100,7 +100,9 @@ def _run_working_set(problem: Problem, x0: Array, limits: Limits, monitor: RunMo
         return _outcome(x0, 0, clock)
     observe = _observer(clock, limits._replace(every=1), monitor)
     with clock:
-        x, done, finished = working_set.minimise(problem, x0, max_iter=limits.max_iter, observe=observe)
+        x, done, finished = working_set.minimise(
+            problem, x0, max_iter=limits.max_iter, observe=observe, predictions=monitor.at_start
+        )
     if finished:
         return _outcome(x, done, clock)
     return _go_on(problem, x, done, clock, limits, monitor)

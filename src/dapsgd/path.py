@@ -14,6 +14,7 @@ from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
 from .solve import solve
+from .working_set import kept_sets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,14 +121,14 @@ def path(problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = N
 
 def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: Any = None, **options: Any) -> Path:
     """Solve a problem with one regulariser after another, each from the answer before."""
-    problem.lipschitz()  # known once for all
     results: list[Result] = []
     found: list[Array] = []
-    for k, regularizer in enumerate(regularizers):
-        there = problem.with_regularizer(regularizer)
-        result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
-        found = [*found[-1:], problem.pack(result.x, result.intercept)]
-        results.append(result)
+    with kept_sets(problem):
+        for k, regularizer in enumerate(regularizers):
+            there = problem.with_regularizer(regularizer)
+            result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
+            found = [*found[-1:], problem.pack(result.x, result.intercept)]
+            results.append(result)
     return Path(
         lams=np.asarray(lams, dtype=np.float64),
         coefs=np.stack([result.x for result in results], axis=-1),

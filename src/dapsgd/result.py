@@ -98,8 +98,9 @@ class Trace:
     """The recorded points of a run, one column a quantity.
 
     ``seconds`` counts work only: evaluating the other columns is off the clock. ``distance`` is the Euclidean distance to
-    ``x_star``, NaN where that was not given. All columns speak of the raw iterate (or, with ``average=True``, of the
-    running average), not of the polished answer ``result.x``.
+    ``x_star``, NaN where that was not given; ``residual`` is NaN where neither the algorithm nor its certificate needs it,
+    unless ``record_every`` was given. All columns speak of the raw iterate (or, with ``average=True``, of the running average),
+    not of the polished answer ``result.x``.
     """
 
     seconds: Array = field(default_factory=lambda: np.zeros(0))

@@ -66,7 +66,8 @@ def solve(
         What to minimise.
     algorithm : str, default "auto"
         ``"p-sgd"``, ``"tap-sgd"``, ``"dap-sgd"``; ``"tap-svrg"``, ``"dap-svrg"``, which reduce the variance and reach any
-        accuracy; ``"fista"``, with full gradients; ``"auto"`` is ``"fista"``.
+        accuracy; ``"fista"``, ``"gram"`` and ``"working-set"``, which look at all rows. ``"auto"`` chooses one and says why in
+        ``result.message``.
     runtime : str or runtime, default "threads"
         ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)``. Algorithms for one worker run in the calling
         thread whatever is given.
@@ -76,7 +77,8 @@ def solve(
         ``Constant(eta)``, ``InverseTime(u, c)``, ``Theorem1(...)``, ``Theorem2(...)``, ``DelayAdaptive(...)``. By default
         a decreasing step, from the smoothness of the problem, the batch size and the bound on the delay.
     batch_size : int or "auto"
-        Rows in a mini-batch; ``"auto"`` is 1, as in the paper, and 32 with variance reduction.
+        Rows in a mini-batch; ``"auto"`` is 1, as in the paper, and 32 with variance reduction, where a
+        mini-batch is made of neighbouring rows.
     max_delay : int, optional
         The paper's tau: no update with a larger delay is applied, fast workers wait. By default the number of workers.
     max_iter, max_passes : optional

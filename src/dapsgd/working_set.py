@@ -18,7 +18,8 @@ Massias, Gramfort, Salmon: Celer: a fast solver for the lasso with dual extrapol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from .spaces import falls_apart, find_space
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["can_solve", "compile_for", "minimise"]
+__all__ = ["can_solve", "compile_for", "kept_sets", "minimise"]
 
 Array = np.ndarray[Any, Any]
 
@@ -53,13 +54,36 @@ def can_solve(problem: Problem) -> bool:
 
 
 def minimise(
-    problem: Problem, x0: Array, *, max_iter: int, observe: Callable[[int, Array, Array, Array], bool]
+    problem: Problem,
+    x0: Array,
+    *,
+    max_iter: int,
+    observe: Callable[[int, Array, Array, Array], bool],
+    predictions: Array | None = None,
 ) -> tuple[Array, int, bool]:
     """Minimise from a packed ``x0``; return the last point, the number of rounds and whether more of them would not help.
 
-    ``observe(round, x, predictions, gradient)`` is called after every round; True ends the run.
+    ``observe(round, x, predictions, gradient)`` is called after every round; True ends the run. The predictions at ``x0`` save
+    a pass if they are known.
     """
-    search = _Search(problem, x0)
+    search = _Search(problem, x0, predictions)
+    try:
+        return _rounds(search, max_iter, observe)
+    finally:
+        search.put_away()
+
+
+@contextmanager
+def kept_sets(problem: Problem) -> Iterator[None]:
+    """Let runs on problems that differ from this one in the regulariser's strength begin with the last one's working set."""
+    problem._facts["kept set"] = None
+    try:
+        yield
+    finally:
+        del problem._facts["kept set"]
+
+
+def _rounds(search: _Search, max_iter: int, observe: Callable[[int, Array, Array, Array], bool]) -> tuple[Array, int, bool]:
     for iteration in range(1, max_iter + 1):
         moved = search.round()
         if observe(iteration, search.x, search.predictions, search.gradient):
@@ -86,12 +110,14 @@ def compile_for(problem: Problem) -> None:
 class _Search:
     """The state between rounds."""
 
-    def __init__(self, problem: Problem, x0: Array) -> None:
+    def __init__(self, problem: Problem, x0: Array, predictions: Array | None) -> None:
         self._problem = problem
         self._space = find_space(problem)
         self._quadratic = is_quadratic(problem.loss)
         self._z, self._free = self._space.split(x0)
-        self.predictions = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
+        if predictions is None:
+            predictions = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
+        self.predictions = predictions
         self._look()
         self._columns = self._space.columns()
         self._free_columns = self._space.free_columns()
@@ -99,6 +125,20 @@ class _Search:
         self._first_wish = 0.0
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
+        self._take_up()
+
+    def _take_up(self) -> None:
+        """Begin with the set of an earlier run, if that was kept: the model of a squared loss depends on the data only."""
+        kept = self._problem._facts.get("kept set")
+        if self._quadratic and kept is not None and np.array_equal(kept[0].starts, self._space.units.starts):
+            _, units, self._columns, self._matrix, self._weights = kept
+            self._set(units)
+
+    def put_away(self) -> None:
+        """Keep the set for a later run, if anybody wants it."""
+        if self._quadratic and "kept set" in self._problem._facts:
+            kept = self._space.units, self._chosen, self._columns, self._matrix, self._weights
+            self._problem._facts["kept set"] = kept
 
     @property
     def x(self) -> Array:

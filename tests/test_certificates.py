@@ -1,0 +1,55 @@
+"""``converged`` is never true without a gap that bounds the true distance, on random small problems.
+
+``python -m tests.test_certificates 1000`` looks at as many as one likes.
+"""
+
+import sys
+
+import numpy as np
+import pytest
+
+import dapsgd as ds
+from dapsgd.dual import has_gap
+from dapsgd.losses import LOSSES
+from dapsgd.regularizers import REGULARIZERS
+
+from . import cases
+
+ALGORITHMS = ["auto", "dap-svrg", "fista"]
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    loss, regularizer = str(rng.choice(list(LOSSES))), str(rng.choice(list(REGULARIZERS)))
+    options = {
+        "l2": float(rng.choice([0.0, 0.0, 0.01, 1.0])),
+        "fit_intercept": bool(rng.random() < 0.4),
+        "sparse": bool(rng.random() < 0.3),
+        "n": int(rng.integers(5, 60)),
+    }
+    return cases.problem(loss, regularizer, seed=seed, **options), float(rng.choice([1e-3, 1e-6, 1e-8]))
+
+
+def look(seed):
+    """Solve a random problem; return how wrong the certificate is: at most zero but for rounding, and whether it arrived."""
+    problem, tol = random_problem(seed)
+    run = ds.solve(problem, ALGORITHMS[seed % 3], tol=tol, seed=seed, max_passes=2000)
+    best = ds.solve(problem, "fista", tol=1e-12, max_iter=10_000)
+    above = run.objective - min(best.objective, run.objective)
+    if run.converged and has_gap(problem) and np.isfinite(run.gap):
+        assert run.gap <= tol * abs(run.objective) or run.residual == 0.0
+        return (above - run.gap) / max(1.0, abs(best.objective)), True
+    return 0.0, run.converged
+
+
+@pytest.mark.parametrize("seeds", [range(k, k + 10) for k in range(0, 100, 10)], ids=str)
+def test_certificates_hold(seeds):
+    for seed in seeds:
+        wrong, _ = look(seed)
+        assert wrong <= 1e-10, seed
+
+
+if __name__ == "__main__":
+    count = int(sys.argv[1])
+    seen = [look(seed) for seed in range(count)]
+    print(f"{count} problems, {sum(arrived for _, arrived in seen)} converged, worst error of a gap {max(w for w, _ in seen):.2g}")
