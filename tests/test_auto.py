@@ -49,13 +49,12 @@ def test_gram_matrices_reach_the_optimum(regularizer, multi):
         check(cases.problem("squared", regularizer, n=60, multi=multi, **options), "gram")
 
 
-@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))
-def test_a_fused_lasso_is_solved_in_its_jumps(loss):
+def test_a_fused_lasso_is_solved_in_its_jumps():
     rng = np.random.default_rng(7)
     X = rng.standard_normal((80, 200)) + 0.2
-    y = cases.targets(loss, X @ np.repeat([0.0, 0.1, -0.05, 0.0], 50), rng)
+    y = X @ np.repeat([0.0, 0.1, -0.05, 0.0], 50) + 0.3 * rng.standard_normal(80)
     for intercept in (False, True):
-        problem = ds.Problem(X, y, cases.losses()[loss], ds.FusedLasso(0.4), fit_intercept=intercept)
+        problem = ds.Problem(X, y, regularizer=ds.FusedLasso(0.4), fit_intercept=intercept)
         run = check(problem, "working-set", tol=1e-9)
         assert 1 < len(np.unique(run.x)) < 40
 

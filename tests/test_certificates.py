@@ -52,4 +52,5 @@ def test_certificates_hold(seeds):
 if __name__ == "__main__":
     count = int(sys.argv[1])
     seen = [look(seed) for seed in range(count)]
-    print(f"{count} problems, {sum(arrived for _, arrived in seen)} converged, worst error of a gap {max(w for w, _ in seen):.2g}")
+    converged, worst = sum(arrived for _, arrived in seen), max(wrong for wrong, _ in seen)
+    print(f"{count} problems, {converged} converged, a gap was too small by {worst:.2g} at worst")

@@ -75,7 +75,7 @@ def test_check_estimator_with_other_losses(model):
 @pytest.mark.parametrize("penalty", ["l1", "fused_lasso"])
 @pytest.mark.parametrize("kind", [DAPRegressorCV, DAPClassifierCV])
 def test_check_estimator_with_cross_validation(kind, penalty):
-    assert not pieces(check_estimator(kind(penalty, alphas=3, eps=0.1, cv=2, max_passes=5), on_fail=None))
+    assert not pieces(check_estimator(kind(penalty, alphas=3, eps=0.1, cv=2, max_passes=20), on_fail=None))
 
 
 # The same answers as others.
@@ -295,7 +295,7 @@ def test_attributes():
 
 
 def test_warm_start():
-    model = DAPRegressor(alpha=0.01, warm_start=True, tol=1e-8).fit(X, Y)
+    model = DAPRegressor(alpha=0.01, warm_start=True, tol=1e-8, algorithm="fista").fit(X, Y)
     first = model.n_iter_
     assert model.fit(X, Y).n_iter_ < first / 2
     assert model.fit(X[:, :4], Y).coef_.shape == (4,)  # another shape starts afresh
@@ -306,7 +306,8 @@ def test_warm_start():
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_passes": 2, "tol": 1e-10}, {"algorithm": "dap-sgd", "max_passes": 1, "penalty": "zero"}]
+    "options",
+    [{"max_passes": 2, "tol": 1e-10, "algorithm": "fista"}, {"algorithm": "dap-sgd", "max_passes": 1, "penalty": "zero"}],
 )
 def test_a_missed_tolerance_is_said(options):
     with pytest.warns(ConvergenceWarning, match=r"did not reach tol=.*passes.*Raise max_passes"):
@@ -375,7 +376,7 @@ def test_a_memory_map_is_not_copied(order, tmp_path, monkeypatch):
     monkeypatch.setattr(DAPRegressor, "_pose", lambda *args: kept.append(pose(*args)) or kept[-1])
     model = DAPRegressor(alpha=0.1).fit(mapped, Y)
     assert np.shares_memory(kept[0]._rows.X, mapped)
-    np.testing.assert_allclose(model.coef_, DAPRegressor(alpha=0.1).fit(X, Y).coef_, atol=1e-6)
+    np.testing.assert_allclose(model.coef_, DAPRegressor(alpha=0.1).fit(X, Y).coef_, atol=1e-3)  # by another algorithm
 
 
 ON_DISK = """
@@ -391,7 +392,7 @@ ON_DISK = """
     small = rng.standard_normal((200, 1000))
     fitted = DAPRegressor("l1", 0.1, tol=1e-3).fit(small, small[:, 0])  # everything is compiled and loaded
     fitted.partial_fit(small, small[:, 0])
-    limit = used("VmData") + 24 * 2**20
+    limit = used("VmData") + 64 * 2**20
     rows = 3 * limit // (1000 * 8)
     X = np.lib.format.open_memmap(sys.argv[1], "w+", np.float64, (rows, 1000))
     block = rng.standard_normal((1000, 1000))

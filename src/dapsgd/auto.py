@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import gram, working_set
-from .rows import CsrRows
+from .rows import CsrRows, is_mapped
 from .steps import InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool) -> t
         return "dap-sgd", "a decreasing step or an average was asked for"
     if stochastic or step is not None:
         return "dap-svrg", "workers on mini-batches were asked for"
-    sparse = isinstance(problem._rows, CsrRows)
-    if working_set.can_solve(problem):
+    sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)
+    if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
         return "working-set", "the regulariser falls into parts, most of which stay zero"
     if gram.can_solve(problem) and problem.p <= min(_FEW_COLUMNS, problem.n):
         return "gram", "the loss is squared and there are few columns"

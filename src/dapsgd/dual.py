@@ -45,7 +45,7 @@ def _is_norm(problem: Problem) -> bool:
 def _ignores_constants(problem: Problem) -> bool:
     """Tell whether the regulariser is a norm but for constants, which it does not see; and the loss can be fitted to them."""
     bound = problem._bound
-    fused = isinstance(bound, FusedLasso) and bound.l1 == 0.0 and bound.lam > 0.0 and len(problem.shape) == 1
+    fused = isinstance(bound, FusedLasso) and bound.l1 == 0.0 and bound.lam > 0.0 and problem._targets.shape[1] == 1
     return fused and hasattr(type(problem.loss), "second_derivative")
 
 
@@ -105,7 +105,8 @@ def _fit_constants(problem: Problem, predictions: Array) -> Array | None:
 
     Only there do the slopes give a finite bound. Newton's method in one or two dimensions, on vectors of n entries.
     """
-    columns = problem.predict(np.append(np.ones(problem.p), np.zeros(int(problem.fit_intercept))).astype(problem.dtype))
+    constant = np.append(np.ones(problem.p), np.zeros(int(problem.fit_intercept))).astype(problem.dtype)
+    columns = problem.predict(constant.reshape(problem.packed_shape))
     if problem.fit_intercept:
         columns = np.column_stack([columns, np.ones(problem.n)])
     columns = columns.astype(np.float64)

@@ -138,6 +138,6 @@ FULL: dict[str, Full] = {
         working_set.can_solve,
         "the regulariser falls into parts (l1, elastic_net, group_lasso, ...) and the loss has one second derivative a row",
         100,
-        lambda rounds: float(rounds + 1),
+        float,
     ),
 }

@@ -13,6 +13,7 @@ Whole passes over the data, which BLAS and SciPy do best, are the functions belo
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -195,6 +196,14 @@ def matrix(rows: DenseRows | CsrRows) -> Any:
 
     shape = (len(rows.indptr) - 1, rows.columns)
     return csr_matrix((rows.data, rows.indices, rows.indptr), shape=shape, copy=False)
+
+
+def is_mapped(rows: DenseRows | CsrRows) -> bool:
+    """Tell whether the data lies in a file."""
+    array: Any = rows.X if isinstance(rows, DenseRows) else rows.data
+    while array is not None and not isinstance(array, (np.memmap, mmap.mmap)):
+        array = getattr(array, "base", None)
+    return array is not None
 
 
 def part(rows: DenseRows | CsrRows, block: slice) -> DenseRows | CsrRows:

@@ -138,6 +138,7 @@ def solve(
     if name in FULL and not FULL[name].can_solve(problem):
         raise ValueError(f"algorithm {name!r} is for problems where {FULL[name].needs}; this is {problem!r}")
     executor = _pick_runtime(runtime, spec)
+    workers = None if workers is None else positive_integer("workers", workers)
     blas_workers = workers if chosen == "auto" and spec.estimator is None else None
     workers = _pick_workers(None if blas_workers is not None else workers, name, spec, executor)
     tol = non_negative("tol", tol)

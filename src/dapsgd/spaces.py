@@ -15,6 +15,7 @@ from ._handles import Handle
 from ._jit import run
 from .columns import DenseColumns, SparseColumns, add_up, no_columns
 from .descent import Units, make_units, unit_handle
+from .losses import is_quadratic
 from .regularizers import L1, FusedLasso
 from .rows import DenseRows, matrix
 
@@ -67,8 +68,9 @@ def find_space(problem: Problem) -> Space:
 
 
 def _has_jumps(problem: Problem) -> bool:
-    bound, fits = problem._bound, len(problem.shape) == 1 and problem.p > 1 and isinstance(problem._rows, DenseRows)
-    return fits and isinstance(bound, FusedLasso) and bound.l1 == 0.0 and problem.l2 == 0.0
+    bound, fits = problem._bound, problem._targets.shape[1] == 1 and problem.p > 1 and isinstance(problem._rows, DenseRows)
+    fused = isinstance(bound, FusedLasso) and bound.l1 == 0.0 and problem.l2 == 0.0
+    return fits and fused and is_quadratic(problem.loss)  # others need more steps here than their passes save
 
 
 class Plain:
@@ -140,19 +142,19 @@ class Jumps:
     def split(self, x: Array) -> tuple[Array, Array]:
         """Return the jumps, and the first coefficient with the intercept."""
         p = self._problem.p
-        w = x.astype(np.float64)
+        w = x.ravel().astype(np.float64)
         return np.diff(w[:p])[:, None], np.concatenate([w[:1], w[p:]])[:, None]
 
     def join(self, z: Array, free: Array) -> Array:
         """Return the packed parameter, exactly constant where no jump is."""
         w = np.concatenate([free[:1, 0], free[0, 0] + np.cumsum(z[:, 0]), free[1:, 0]])
-        return w.astype(self._problem.dtype)
+        return w.reshape(self._problem.packed_shape).astype(self._problem.dtype)
 
     def pull(self, gradient: Array) -> tuple[Array, Array]:
         """Return the sums of all entries after each jump, and the sum of all with the intercept's."""
-        p = self._problem.p
-        sums = np.cumsum(gradient[:p][::-1].astype(np.float64))[::-1]
-        return sums[1:, None], np.concatenate([sums[:1], gradient[p:].astype(np.float64)])[:, None]
+        p, flat = self._problem.p, gradient.ravel().astype(np.float64)
+        sums = np.cumsum(flat[:p][::-1])[::-1]
+        return sums[1:, None], np.concatenate([sums[:1], flat[p:]])[:, None]
 
     def prox(self, z: Array) -> Array:
         """Soft-threshold the jumps."""

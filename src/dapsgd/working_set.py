@@ -39,6 +39,7 @@ __all__ = ["can_solve", "compile_for", "kept_sets", "minimise"]
 Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
+_SMALL = 256  # columns, whose Gram matrix is always cheap
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
@@ -84,7 +85,12 @@ def kept_sets(problem: Problem) -> Iterator[None]:
 
 
 def _rounds(search: _Search, max_iter: int, observe: Callable[[int, Array, Array, Array], bool]) -> tuple[Array, int, bool]:
-    for iteration in range(1, max_iter + 1):
+    first = 1
+    if search.is_zero():  # as good an answer as any, if it is one
+        first = 2
+        if observe(1, search.x, search.predictions, search.gradient) or max_iter == 1:
+            return search.x, 1, True
+    for iteration in range(first, max_iter + 1):
         moved = search.round()
         if observe(iteration, search.x, search.predictions, search.gradient):
             return search.x, iteration, True
@@ -118,14 +124,25 @@ class _Search:
         if predictions is None:
             predictions = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
         self.predictions = predictions
-        self._look()
         self._columns = self._space.columns()
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
+        self._fit_free()
+        self._look()
         self._take_up()
+
+    def _fit_free(self) -> None:
+        """Minimise over the free coordinates alone, without a pass over the data: where others want to go depends on them."""
+        self._slopes = np.zeros_like(self._z)
+        for _ in range(_NEWTON_STEPS if self._free.size else 0):
+            self._free_slopes = self._free_columns.T @ self._problem.slopes(self.predictions).astype(np.float64)
+            weights = self._problem.second_derivatives(self.predictions)
+            inverse = np.linalg.pinv(self._free_columns.T @ (weights[:, None] * self._free_columns), hermitian=True)
+            if not self._go(np.zeros((0, self._z.shape[1])), -inverse @ self._free_slopes) or self._quadratic:
+                break
 
     def _take_up(self) -> None:
         """Begin with the set of an earlier run, if that was kept: the model of a squared loss depends on the data only."""
@@ -174,6 +191,10 @@ class _Search:
         self._look()
         return moved
 
+    def is_zero(self) -> bool:
+        """Tell whether no unit has left zero yet."""
+        return not self._z.any()
+
     def is_large(self) -> bool:
         """Tell whether the model has become too large a matrix."""
         return len(self._matrix) > _LARGEST
@@ -218,7 +239,7 @@ class _Search:
     def _newton_step(self, goal: float) -> bool:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
         weights = self._problem.second_derivatives(self.predictions)
-        one_by_one = isinstance(self._columns, SparseColumns) or len(self._rows) > _WIDE * self._problem.n
+        one_by_one = isinstance(self._columns, SparseColumns) or len(self._rows) > max(_SMALL, _WIDE * self._problem.n)
         if not one_by_one:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
