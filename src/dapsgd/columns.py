@@ -117,8 +117,10 @@ class SparseColumns:
         return result
 
     def gram(self, weights: Array, since: int = 0) -> Array:
-        """Refuse: the products of sparse columns are many, and not sparse."""
-        raise NotImplementedError("sparse columns are descended on one by one")
+        """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; it is not sparse."""
+        scaled = self._chosen[:, since:].T.multiply(weights).tocsr()
+        result: Array = (scaled @ self._chosen).toarray().astype(np.float64, copy=False)
+        return result
 
     def block_norms(self, weights: Array, starts: Array) -> Array:
         """Return a bound on the norm of ``C.T @ diag(weights) @ C`` for each block of columns: the trace."""

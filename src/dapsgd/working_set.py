@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
 _SMALL = 256  # columns, whose Gram matrix is always cheap
-_WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix
+_WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
@@ -107,8 +107,7 @@ def compile_for(problem: Problem) -> None:
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2))
     ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
-    if not isinstance(columns, SparseColumns):
-        GramModel(part, np.ones((1, 1)), few, few).sweep()
+    GramModel(part, np.ones((1, 1)), few, few).sweep()
     row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
     run(loss_second_derivatives, problem.loss, *row, np.empty(1))
 
@@ -188,6 +187,8 @@ class _Search:
             moved = moved or step
             if not step or max(float(self._wants()[self._chosen].max(initial=0.0)), self._free_wants()) <= goal:
                 break
+        else:
+            self._forget_model()
         self._look()
         return moved
 
@@ -239,7 +240,8 @@ class _Search:
     def _newton_step(self, goal: float) -> bool:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
         weights = self._problem.second_derivatives(self.predictions)
-        one_by_one = isinstance(self._columns, SparseColumns) or len(self._rows) > max(_SMALL, _WIDE * self._problem.n)
+        wide = 0.0 if isinstance(self._columns, SparseColumns) else _WIDE * self._problem.n
+        one_by_one = len(self._rows) > max(_SMALL, wide)
         if not one_by_one:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
@@ -287,6 +289,11 @@ class _Search:
         matrix[:done, :done], matrix[done:], matrix[:done, done:] = self._matrix, new, new[:, :done].T
         self._matrix = matrix
 
+    def _forget_model(self) -> None:
+        """Have the model made anew before the next step, however little the second derivatives change: it promised too much."""
+        if not self._quadratic:
+            self._weights = np.zeros_like(self._weights)
+
     def _drop_idle(self) -> None:
         """Leave the units out of the set that are zero and content to be."""
         stay: Array = np.logical_or(self._active(), self._wants() > 0.0)
@@ -302,6 +309,8 @@ class _Search:
         direction = np.zeros_like(self._z)
         direction[rows] = move
         length = 1.0 if self._quadratic else self._search_line(direction, shift, along)
+        if length < 1.0:
+            self._forget_model()
         if length == 0.0:
             return False
         self._z, self._free = self._z + length * direction, self._free + length * shift
