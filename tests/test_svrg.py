@@ -151,3 +151,15 @@ def test_average_and_delay_adaptive_steps_work_with_snapshots():
     mean = ds.solve(problem, "dap-svrg", average=True, **options)
     assert adaptive.objective <= best * (1 + 1e-6)
     assert mean.objective <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_automatic_step_that_is_too_long_is_halved(workers):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 12))
+    y = rng.poisson(np.exp(np.clip(2.0 * X[:, 0], -3.0, 4.0))).astype(float)
+    problem = ds.Problem(X, y, ds.Poisson(), ds.L1(0.05))
+    run = ds.solve(problem, "dap-svrg", workers=workers, seed=0, tol=1e-5, max_passes=3000)
+    assert run.converged
+    assert "each time the step was halved" in run.message
+    assert run.objective <= ds.solve(problem, "fista", tol=1e-10).objective + 1e-4 * abs(run.objective)

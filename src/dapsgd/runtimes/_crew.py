@@ -74,7 +74,10 @@ class Crew:
         failed = self.plan.careful and counters[engine.BAD_ITERATION] >= 0
         if failed or (self.plan.is_due(self.iteration) and self._snapshot_at != self.iteration):
             factor = self.plan.refresh(self._shared.x, failed)
-            self._rule = self.plan.rule._replace(scale=self.plan.rule.scale * factor)
+            rule = self.plan.rule._replace(scale=self.plan.rule.scale * factor)
+            if rule != self._rule:  # it went back: so do the copies that wait to be evaluated
+                self._shared.records[: int(counters[engine.RECORDS])] = self._shared.x
+            self._rule = rule
             self._snapshot_at = self.iteration
             counters[engine.BAD_ITERATION] = -1 if failed else counters[engine.BAD_ITERATION]
 
