@@ -99,8 +99,11 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
 def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:
     """Return the affine combination of successive states whose steps cancel most."""
     steps = np.diff(np.stack([state[0].ravel() for state in seen]), axis=0)
-    products = steps @ steps.T
-    products[np.diag_indices(len(products))] += 1e-12 * np.trace(products)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = steps @ steps.T
+        products[np.diag_indices(len(products))] += 1e-12 * np.trace(products)
+    if not np.isfinite(products).all():
+        return None
     try:
         shares = np.linalg.solve(products, np.ones(len(products)))
     except np.linalg.LinAlgError:
