@@ -93,6 +93,7 @@ def test_too_large_a_set_is_left_to_full_gradients(monkeypatch):
     X = rng.standard_normal((100, 30))
     run = check(ds.Problem(X, X @ rng.standard_normal(30), regularizer=ds.L1(0.01)), tol=1e-8)
     assert run.iterations > 20
+    assert ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(1e-4)), tol=1e-14, max_iter=5).iterations <= 5
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])

@@ -67,18 +67,25 @@ def _outcome(x: Array, iterations: int, clock: Clock) -> Outcome:
 def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
     clock = Clock()
     fista.proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
-    length = 0 if _is_there(x0, monitor) else limits.max_iter
+    if _is_there(x0, monitor):
+        return _outcome(x0, 0, clock)
+    return _accelerate(problem, x0, 0, clock, limits, monitor)
+
+
+def _accelerate(problem: Problem, x: Array, done: int, clock: Clock, limits: Limits, monitor: RunMonitor) -> Outcome:
+    """Run accelerated gradients from a point that took so many iterations to reach."""
+    observe = _observer(clock, limits, monitor)
     with clock:
         found = fista.minimise(
             problem,
-            x0,
+            x,
             tol=monitor.residual_tol,
             scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
-            max_iter=length,
-            observe=_observer(clock, limits, monitor),
+            max_iter=limits.max_iter - done,
+            observe=lambda iteration, *known: observe(done + iteration, *known),
             quick=limits.quick,
         )
-    return _outcome(found.x, found.iterations, clock)
+    return _outcome(found.x, done + found.iterations, clock)
 
 
 def _run_gram(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
@@ -105,23 +112,9 @@ def _run_working_set(problem: Problem, x0: Array, limits: Limits, monitor: RunMo
         )
     if finished:
         return _outcome(x, done, clock)
-    return _go_on(problem, x, done, clock, limits, monitor)
-
-
-def _go_on(problem: Problem, x: Array, done: int, clock: Clock, limits: Limits, monitor: RunMonitor) -> Outcome:
-    """Leave too large a set, and go on with all coordinates by accelerated gradients."""
-    observe = _observer(clock, limits._replace(max_iter=done + FULL["fista"].max_iter), monitor)
-    with clock:
-        found = fista.minimise(
-            problem,
-            x,
-            tol=monitor.residual_tol,
-            scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
-            max_iter=FULL["fista"].max_iter,
-            quick=True,
-            observe=lambda iteration, x, *known: observe(done + iteration, x, *known),
-        )
-    return _outcome(found.x, done + found.iterations, clock)
+    # Too many coordinates are not zero: go on with all of them, for longer unless the user set the limit.
+    longer = FULL["fista"].max_iter if limits.max_iter == FULL["working-set"].max_iter else limits.max_iter
+    return _accelerate(problem, x, done, clock, limits._replace(max_iter=longer, quick=True), monitor)
 
 
 FULL: dict[str, Full] = {
