@@ -67,6 +67,8 @@ ONE_WORKER = {
     "decreasing": ("dap-sgd", {"step": ds.InverseTime(500.0, 0.1)}),
     "snapshots": ("dap-svrg", {"batch_size": 8}),
     "coupled snapshots": ("tap-svrg", {"runtime": "serial"}),
+    "shares": ("dave-rpg", {}),
+    "simulated shares": ("dave-rpg", {"runtime": ds.Simulated(ds.Exponential(2e-5), 1e-6), "workers": 7}),
     "simulated": ("dap-sgd", {"runtime": ds.Simulated(ds.HeavyTailed(2e-5), 1e-6), "workers": 7, "record_schedule": True}),
     "simulated delays": ("dap-sgd", {"runtime": ds.Simulated(1e-5, 1e-6, delays=ds.Exponential(3.0)), "workers": 4}),
     "simulated snapshots": ("dap-svrg", {"runtime": ds.Simulated(ds.Exponential(2e-5), 1e-6), "workers": 7}),
@@ -112,7 +114,7 @@ def test_a_replay_goes_on(tmp_path):
     assert np.array_equal(pieces.iterate, run.iterate)
 
 
-@pytest.mark.parametrize("algorithm", ["dap-sgd", "tap-sgd", "dap-svrg"])
+@pytest.mark.parametrize("algorithm", ["dap-sgd", "tap-sgd", "dap-svrg", "dave-rpg"])
 def test_several_workers_go_on_and_every_update_is_counted(algorithm, tmp_path):
     problem = cases.problem("squared", "group_lasso", n=200, l2=0.05)
     options = {"workers": 3, "max_iter": 4000, "record_every": 200, "tol": 0, "seed": 1, "record_schedule": True}
@@ -120,7 +122,7 @@ def test_several_workers_go_on_and_every_update_is_counted(algorithm, tmp_path):
     assert run.iterations == run.delays.sum() == len(run.schedule) == 4000
     assert run.trace.iteration.tolist() == list(range(0, 4001, 200))
     assert (np.diff(run.trace.seconds) >= 0).all()
-    if algorithm != "dap-svrg":  # whose snapshots belong to the run
+    if algorithm in ("dap-sgd", "tap-sgd"):  # the others are more than their schedule
         again = ds.solve(problem, algorithm, runtime=ds.Replay(run.schedule), tol=0)
         np.testing.assert_allclose(again.iterate, run.iterate, rtol=1e-9)
 

@@ -10,6 +10,7 @@ import numpy as np
 from ._fingerprint import fact_of, problem_facts
 from .runtimes import Replay, Serial, Simulated, Threads
 from .runtimes._plan import Plan
+from .updates import Aggregated
 
 if TYPE_CHECKING:
     from ._monitor import RunMonitor
@@ -56,9 +57,24 @@ def keep_plan(plan: Plan, name: str, runtime: Any, seed: Any, problem: Problem, 
     keeper.join("trace", monitor)
     if plan.refresh is not None:
         keeper.join("snapshots", plan.refresh)
+    if isinstance(plan.parts.update, Aggregated):
+        keeper.join("memory", _Memory(plan.parts.update.memory))
     kept = _Seed(plan.seed)
     keeper.join("seed", kept)
     return replace(plan, seed=kept.sequence)
+
+
+class _Memory:
+    """What the workers of DAve-RPG remember."""
+
+    def __init__(self, memory: Array) -> None:
+        self._memory = memory
+
+    def state(self) -> dict[str, Any]:
+        return {"memory": self._memory.copy()}
+
+    def restore(self, saved: Saved) -> None:
+        self._memory[...] = saved.array("memory", self._memory)
 
 
 class _Seed:

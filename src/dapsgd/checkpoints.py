@@ -279,7 +279,7 @@ class Keeper:
                     signal.signal(number, self._catch)
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let signals through again, those that still wait included."""
         if self._path is None:
             return
@@ -289,8 +289,7 @@ class Keeper:
         finally:
             for number, before in self._handlers.items():
                 signal.signal(number, before)
-            if error[0] is None:
-                self._deliver()
+            self._deliver()
 
     def _catch(self, number: int, frame: Any) -> None:
         if number in self._caught:
