@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import rows as _rows
+from ._memory import require_memory
 from ._terms import run_prox
 from .dual import dual_of_quadratic, has_gap
 from .losses import is_quadratic
@@ -49,6 +50,7 @@ def can_solve(problem: Problem) -> bool:
 def make_gram(problem: Problem) -> Gram:
     """Look at the data once; it must be dense."""
     n, p = problem.n, problem.p
+    require_memory(3 * 8 * p * p, f"the Gram matrix of {p} columns", "use another algorithm, such as 'fista'")
     weights = problem._weights.astype(np.float64) * (problem.loss.curvature / n)
     targets = problem._targets
     Q, B, sums = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p)

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import rows as _rows
 from ._jit import compiled
+from ._memory import require_memory
 from .problem import Problem, loss_slopes
 from .runtimes._blas import single_threaded_blas
 from .runtimes._team import Team
@@ -98,6 +99,11 @@ class Refresher:
         width = max(1, (problem.p + 1) * problem.dtype.itemsize)
         size = max(64, _BLOCK_BYTES // width, -(-problem.n // 256))
         self._blocks = [slice(start, min(start + size, problem.n)) for start in range(0, problem.n, size)]
+        require_memory(
+            len(self._blocks) * 8 * self.mean.size,
+            f"the gradients of {len(self._blocks)} blocks of rows",
+            "use 'dap-sgd' or 'fista'",
+        )
         block = self._blocks[0]
         arguments = problem._targets[block], problem._targets[block], problem._weights[block], self.at_snapshot[block]
         self._slopes = compiled(loss_slopes, problem.loss, *arguments)

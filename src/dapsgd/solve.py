@@ -13,6 +13,7 @@ import numpy as np
 from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._kept import keep_full, keep_plan
+from ._memory import require_memory
 from ._monitor import Checkup, RunMonitor
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
@@ -261,6 +262,7 @@ def _make_parts(
     kept: tuple[Any, ...] = () if refresh is None else (refresh.at_snapshot, refresh.mean)
     remembered: tuple[Any, ...] = ()
     if spec.estimator is Share:
+        require_memory(workers * x.nbytes, f"a point for each of {workers} workers", "use fewer workers")
         kept, remembered = (problem.p,), (problem.n, np.stack([x] * workers))
     estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
     buffers = make_buffers(problem._targets.shape[1], x)

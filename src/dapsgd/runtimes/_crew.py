@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._jit import compiled
+from .._memory import require_memory
 from ..result import Schedule
 from ..updates import make_buffers, padded
 from . import _engine as engine
@@ -227,6 +228,7 @@ class Crew:
 @contextmanager
 def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
     """Allocate a crew, of whom so many work at once, and its locks; freed afterwards, when no worker runs any more."""
+    _check_memory(plan)
     stripes = count_stripes(plan)
     with locks(stripes + plan.workers) as addresses:
         crew = Crew(plan, active, addresses.taken[:stripes], addresses.taken[stripes:])
@@ -235,6 +237,15 @@ def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
             yield crew
         finally:
             crew.close()
+
+
+def _check_memory(plan: Plan) -> None:
+    """Refuse a run that would need more memory than there is."""
+    copies = plan.workers * (4 * plan.x0.nbytes + 8 * max(_DRAWS, plan.batch_size))  # a worker's copy, message and buffers
+    records = (_slots(plan) + plan.workers) * plan.x0.nbytes
+    schedule = plan.max_iter * 8 * (2 + plan.batch_size) if plan.record_schedule else 0
+    advice = "use fewer workers" if copies > schedule else "use record_schedule=False or a smaller max_iter"
+    require_memory(copies + records + schedule + 16 * plan.max_delay, f"a run of {plan.workers} workers", advice)
 
 
 def count_stripes(plan: Plan) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._jit import compiled, kernel
 from .._loops import copy
+from .._memory import require_memory
 from ..result import Schedule
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, make_buffers, work
@@ -171,6 +172,11 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
 
 def _make_course(plan: Plan, longest: int) -> Course:
     x = plan.x0
+    require_memory(
+        (longest + 8) * (x.nbytes + 16),
+        f"a run with delays up to {longest}, which remembers as many versions of the parameter,",
+        "use a smaller max_delay",
+    )
     return Course(
         x=x.copy(),
         own=x.copy(),
