@@ -39,7 +39,7 @@ from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
-    from . import io, models
+    from . import callbacks, io, models
     from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
@@ -92,6 +92,7 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "callbacks",
     "io",
     "models",
     "path",
@@ -100,7 +101,7 @@ __all__ = [
     "theory",
 ]
 
-_MODULES = ("io", "models")
+_MODULES = ("callbacks", "io", "models")
 _ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
 
 

@@ -44,11 +44,13 @@ _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], i
 
 # Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
 _NEVER_COMPILED = {
+    "callbacks",
     "commands",
     "estimators",
     "experiments",
     "io",
     "_files.py",
+    "_summaries.py",
     "cli.py",
     "demo.py",
     "models.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,8 @@ class Checkup:
         As in :class:`Trace`.
     x : array
         A copy of the raw iterate, or of the average with ``average=True``.
+    intercept : float or array
+        The intercept that belongs to ``x``; 0.0 without one.
     """
 
     iteration: int
@@ -45,6 +48,7 @@ class Checkup:
     residual: float
     distance: float
     x: Array
+    intercept: Any = 0.0
 
 
 class Certificate(NamedTuple):
@@ -109,9 +113,7 @@ class RunMonitor:
         ``briefly`` only its objective: an algorithm that looks at all rows first of all will see whether it is optimal.
         """
         if self._show:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+            self._bar = _bar_class()(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
         if not briefly or self._residuals or self._callbacks:
             return self.observe(0, 0.0, self._x0)
         zero = not self._x0.any()
@@ -165,7 +167,16 @@ class RunMonitor:
         if certificate.converged:
             self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
-            seen = Checkup(iteration, passes, seconds, objective, certificate.residual, distance, x[: problem.p].copy())
+            seen = Checkup(
+                iteration,
+                passes,
+                seconds,
+                objective,
+                certificate.residual,
+                distance,
+                x[: problem.p].copy(),
+                problem.intercept_of(x),
+            )
             if callback(seen):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
@@ -220,6 +231,16 @@ class RunMonitor:
     def trace(self) -> Trace:
         """Return the points recorded so far."""
         return Trace.from_points(self._points)
+
+
+def _bar_class() -> Any:
+    """Return the progress bar for where this runs: widgets in a notebook that has them, text everywhere else."""
+    from tqdm import TqdmWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # text will do
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 def _finite(value: float) -> float:
