@@ -99,6 +99,7 @@ class RunMonitor:
         self._strict = strict  # ask for a small residual as well, where the gap alone would do
         self._residuals = residuals or strict or not self._has_gap
         self._snapshots = snapshots
+        self.answer: Callable[[Array], Array] = lambda x: x  # what a parameter stands for, where that is not itself
         zero = np.zeros_like(x0)
         at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
         at_start = _finite(problem.packed_objective(x0)) if x0.any() else 0.0
@@ -146,7 +147,7 @@ class RunMonitor:
         """Evaluate a point; return True to end the run. Predictions and gradient save passes if they are known."""
         if self._points and self._points[-1][1] == iteration:
             return self.stopped_by is not None
-        problem = self._problem
+        problem, x = self._problem, self.answer(x)
         if predictions is None and self._snapshots is not None:
             predictions, gradient = self._snapshots.known(x)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .gradients import MiniBatch, Snapshot
-from .updates import Coupled, Decoupled
+from .gradients import MiniBatch, Share, Snapshot
+from .updates import Aggregated, Coupled, Decoupled
 
 __all__ = ["ALGORITHMS", "Algorithm"]
 
@@ -25,6 +25,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "dap-sgd": Algorithm(MiniBatch, Decoupled, False, "asynchronous, the workers run the prox, Equation (8)"),
     "tap-svrg": Algorithm(Snapshot, Coupled, False, "TAP-SGD with variance reduction: linear convergence"),
     "dap-svrg": Algorithm(Snapshot, Decoupled, False, "DAP-SGD with variance reduction: linear convergence"),
+    "dave-rpg": Algorithm(Share, Aggregated, False, "every worker on its own share of the rows: no step depends on a delay"),
     "fista": Algorithm(None, None, True, "accelerated full gradients with restart: the reference for x*"),
     "gram": Algorithm(None, None, True, "accelerated gradients from the Gram matrix: squared loss, few columns"),
     "working-set": Algorithm(None, None, True, "Newton steps on the coordinates that are not zero: L1, groups"),

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._jit import by_class, kernel
 
-__all__ = ["MiniBatch", "Snapshot", "loss_gradient", "loss_value"]
+__all__ = ["MiniBatch", "Share", "Snapshot", "loss_gradient", "loss_value"]
 
 Array = np.ndarray[Any, Any]
 
@@ -89,6 +89,39 @@ class Snapshot(NamedTuple):
             else:
                 self.rows.add(i, slopes, out)
         add_multiple(x.dtype.type(scale), self.mean.ravel(), out.ravel())
+        return finite
+
+
+class Share(NamedTuple):
+    """The mean gradient of one worker's share of the rows, which lie side by side.
+
+    ``batch`` names the share: its number, its first row and its last. Sums are kept in double precision.
+    """
+
+    rows: Any
+    loss: Any
+    targets: Array  # (n, q)
+    weights: Array  # (n,)
+    l2: float
+    penalised: int  # entries of x before the intercept, if there is one
+
+    def estimate(self, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
+        """Write ``keep * x + scale * (mean over the share of grad f_i(x))`` to ``out``."""
+        slopes, total = buffers.slopes, np.zeros(x.shape, np.float64)
+        finite = True
+        for i in range(batch[1], batch[2] + 1):
+            self.rows.dot(i, x, buffers.predictions)
+            loss_gradient(self.loss, buffers.predictions, self.targets[i], slopes)
+            for k in range(slopes.size):
+                if not np.isfinite(slopes[k]):
+                    finite = False
+                slopes[k] *= self.weights[i]
+            self.rows.add(i, slopes, total)
+        share = scale / (batch[2] + 1 - batch[1])
+        flat, sums, result = x.ravel(), total.ravel(), out.ravel()
+        own, penalised = keep + 2.0 * self.l2 * scale, self.penalised * (x.size // x.shape[0])
+        for j in range(flat.size):
+            result[j] = (own if j < penalised else keep) * flat[j] + share * sums[j]
         return finite
 
 

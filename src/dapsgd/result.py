@@ -71,6 +71,11 @@ class Schedule:
         if (self.rows < 0).any() or (self.rows >= n).any():
             raise ValueError(f"Schedule: rows must lie between 0 and {n - 1}")
 
+    def check_shares(self) -> None:
+        """Raise ``ValueError`` unless every line of rows is a worker's share: its number, its first row and its last."""
+        if self.rows.shape[1] != 3 or (self.rows[:, 0] != self.worker).any() or (self.rows[:, 1] > self.rows[:, 2]).any():
+            raise ValueError("Schedule: for 'dave-rpg' rows must hold the worker's number, its first row and its last")
+
     def __len__(self) -> int:
         return len(self.read)
 

@@ -215,6 +215,24 @@ def part(rows: DenseRows | CsrRows, block: slice) -> DenseRows | CsrRows:
     return CsrRows(rows.data[inside], rows.indices[inside], indptr - indptr[0], rows.columns, rows.intercept)
 
 
+def stack(parts: list[DenseRows | CsrRows]) -> DenseRows | CsrRows:
+    """Return the rows of several parts one after the other; a single part as it is, without a copy."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    if isinstance(first, DenseRows):
+        return DenseRows(np.concatenate([matrix(part) for part in parts]), first.intercept)
+    from scipy.sparse import vstack
+
+    whole = vstack([matrix(part) for part in parts], format="csr")
+    return CsrRows(whole.data, whole.indices, whole.indptr, first.columns, first.intercept)
+
+
+def entries(rows: DenseRows | CsrRows) -> int:
+    """Return how many numbers are stored."""
+    return rows.X.size if isinstance(rows, DenseRows) else rows.data.size
+
+
 def shape(rows: DenseRows | CsrRows) -> tuple[int, int]:
     """Return the number of rows and of columns, the intercept not counted."""
     if isinstance(rows, DenseRows):

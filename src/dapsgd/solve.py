@@ -18,15 +18,16 @@ from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
 from .fista import proximal_step
 from .full import FULL, Limits
-from .gradients import Snapshot
+from .gradients import Share, Snapshot
 from .problem import Problem
 from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._blas import single_threaded_blas
 from .runtimes._plan import Outcome, Plan, available_cores
+from .shares import cut, share_step
 from .snapshots import Refresher, epoch_length, snapshot_step
-from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
-from .updates import Decoupled, Parts, make_buffers
+from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, step_at
+from .updates import Coupled, Parts, make_buffers
 
 __all__ = ["solve"]
 
@@ -66,7 +67,8 @@ def solve(
         What to minimise.
     algorithm : str, default "auto"
         ``"p-sgd"``, ``"tap-sgd"``, ``"dap-sgd"``; ``"tap-svrg"``, ``"dap-svrg"``, which reduce the variance and reach any
-        accuracy; ``"fista"``, ``"gram"`` and ``"working-set"``, which look at all rows. ``"auto"`` chooses one and says why in
+        accuracy; ``"dave-rpg"``, whose workers keep to their own rows and need few messages; ``"fista"``, ``"gram"`` and
+        ``"working-set"``, which look at all rows. ``"auto"`` chooses one and says why in
         ``result.message``.
     runtime : str or runtime, default "threads"
         ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)``. Algorithms for one worker run in the calling
@@ -151,11 +153,15 @@ def solve(
         raise TypeError(f"callbacks must be a list of functions; got {callbacks!r}")
     batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, problem, spec, executor)
     epoch = epoch_length(problem.n, batch_size) if spec.estimator is Snapshot else 0
+    aggregated = spec.estimator is Share
+    shares = _pick_shares(problem, step, workers, executor) if aggregated else np.zeros(0, np.int64)
 
     def passes(iteration: int) -> float:
         """Return how often so many iterations look at a row, snapshots included."""
         if name in FULL:
             return FULL[name].passes(iteration)
+        if aggregated:
+            return iteration / workers
         return iteration * batch_size / problem.n + (-(-iteration // epoch) if epoch else 0)
 
     length = _pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), name, executor)
@@ -168,6 +174,8 @@ def solve(
         every = positive_integer("record_every", record_every)
 
     def safe_step() -> float:
+        if aggregated:
+            return share_step(problem, shares, start)
         return (snapshot_step if epoch else _safe_step)(problem, start, batch_size, delay)
 
     _ = problem._prox  # compiled, and its term checked, before anything else is done with it
@@ -196,13 +204,16 @@ def solve(
             with single_threaded_blas() if blas_workers == 1 else nullcontext():
                 outcome = FULL[name].run(problem, start, limits, monitor)
         else:
-            parts, alive = _make_parts(problem, spec, start, refresh)
+            parts, alive = _make_parts(problem, spec, start, refresh, workers)
+            rule = _pick_rule(step, problem, safe_step, length, constant=epoch > 0 or aggregated)
+            if aggregated:
+                monitor.answer = partial(problem.packed_prox, step=step_at(rule, 0))
             plan = Plan(
                 parts=parts,
                 alive=alive,
                 rows=problem.n,
                 targets=problem._targets.shape[1],
-                rule=_pick_rule(step, problem, safe_step, length, constant=epoch > 0),
+                rule=rule,
                 x0=start,
                 workers=workers,
                 max_delay=delay,
@@ -211,11 +222,12 @@ def solve(
                 record_every=every,
                 record_schedule=record_schedule,
                 average=average,
+                shares=shares,
                 neighbours=epoch > 0,
                 refresh=refresh,
                 careful=careful,
                 refresh_every=epoch,
-                elementwise=spec.update is Decoupled or has_trait(type(problem._bound), "elementwise"),
+                elementwise=spec.update is not Coupled or has_trait(type(problem._bound), "elementwise"),
                 seed=_seed_sequence(seed),
             )
             outcome = executor.run(plan, monitor)
@@ -228,17 +240,22 @@ def solve(
         monitor.close()
 
 
-def _make_parts(problem: Problem, spec: Algorithm, x: Array, refresh: Refresher | None) -> tuple[Parts, Any]:
+def _make_parts(
+    problem: Problem, spec: Algorithm, x: Array, refresh: Refresher | None, workers: int
+) -> tuple[Parts, tuple[Any, ...]]:
     """Compile the problem's terms and put them together; return also what must stay alive."""
-    kept = () if refresh is None else (refresh.at_snapshot, refresh.mean)
+    kept: tuple[Any, ...] = () if refresh is None else (refresh.at_snapshot, refresh.mean)
+    remembered: tuple[Any, ...] = ()
+    if spec.estimator is Share:
+        kept, remembered = (problem.p,), (problem.n, np.stack([x] * workers))
     estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
     buffers = make_buffers(problem._targets.shape[1], x)
-    estimate = make_handle(estimate_entry, estimator, x, np.zeros(1, np.int64), 1.0, 1.0, buffers, x)
+    estimate = make_handle(estimate_entry, estimator, x, np.zeros(3, np.int64), 1.0, 1.0, buffers, x)
     prox = problem._prox
     parts = Parts(
         EstimatorHandle(estimate.code, estimate.data),
         RegularizerHandle(prox.code, prox.data),
-        spec.update(problem.p),
+        spec.update(problem.p, *remembered),
     )
     return parts, (estimate, prox)
 
@@ -273,10 +290,26 @@ def _pick_workers(workers: int | None, algorithm: str, spec: Algorithm, runtime:
 def _pick_batch_size(batch_size: int | str, problem: Problem, spec: Algorithm, runtime: Any) -> int:
     if isinstance(runtime, Replay):
         return int(runtime.schedule.rows.shape[1])
+    if spec.estimator is Share:
+        if batch_size != "auto":
+            raise ValueError(
+                f"batch_size must be 'auto' for 'dave-rpg', whose workers look at all rows of their share; got {batch_size!r}"
+            )
+        return 3  # a share is named by its number, its first row and its last
     if isinstance(batch_size, str):
         known_name("batch_size", batch_size, ["auto"])
         return min(_SVRG_BATCH, problem.n) if spec.estimator is Snapshot else 1
     return positive_integer("batch_size", batch_size)
+
+
+def _pick_shares(problem: Problem, step: Any, workers: int, runtime: Any) -> Array:
+    if step is not None and not isinstance(step, Constant):
+        raise ValueError(f"step must be dapsgd.Constant or None for 'dave-rpg', whose answer depends on the step; got {step!r}")
+    if isinstance(runtime, Replay):
+        runtime.schedule.check_shares()
+        if step is None:
+            raise ValueError("step must be given to replay 'dave-rpg': an automatic one depends on the number of workers")
+    return cut(problem.n, workers)
 
 
 def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, name: str, runtime: Any) -> int:
@@ -346,8 +379,10 @@ def _finish(
     if not np.isfinite(iterate).all():
         monitor.diverged(outcome.iterations)
     monitor.observe(outcome.iterations, outcome.seconds, iterate)
-    polished = name in FULL and (outcome.iterations > 0 or monitor.stopped_by is not None)
-    x = iterate if polished else _polish(problem, iterate, step)
+    polished = name in (*FULL, "dave-rpg") and (outcome.iterations > 0 or monitor.stopped_by is not None)
+    x = monitor.answer(iterate)
+    if not polished:
+        x = _polish(problem, x, step)
     certificate = monitor.last(outcome.iterations) if polished else None
     if certificate is None or not certificate.converged:
         certificate = monitor.certify(x, problem.packed_objective(x), final=True)

@@ -13,7 +13,7 @@ import numpy as np
 from ._jit import kernel
 from ._loops import copy
 
-__all__ = ["Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "work"]
+__all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "work"]
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,8 @@ class Buffers(NamedTuple):
 
     predictions: Array  # (q,)
     slopes: Array  # (q,)
-    point: Array  # like x: the argument of the prox
+    point: Array  # like x: the argument of the prox, or the point that a worker will keep
+    share: Array  # (1,): the number of the share that the last message is about
 
 
 class Pace(NamedTuple):
@@ -44,7 +45,7 @@ class Pace(NamedTuple):
 
 def make_buffers(targets: int, x: Array) -> Buffers:
     """Allocate a worker's buffers for so many targets and a parameter like x."""
-    return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), np.zeros_like(x))
+    return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), np.zeros_like(x), padded(1, np.int64))
 
 
 def padded(size: int, dtype: Any) -> Array:
@@ -65,7 +66,7 @@ def apply(parts: Parts, x: Array, message: Array, own: Array, pace: Pace, start:
 
     Updating and reading again is one pass over memory. A worker that is alone has no copy: ``own`` may be ``x`` itself.
     """
-    parts.update.apply(parts.regularizer, x[start:stop], message[start:stop], own[start:stop], pace, start, buffers.point)
+    parts.update.apply(parts.regularizer, x[start:stop], message[start:stop], own[start:stop], pace, start, buffers)
 
 
 class Decoupled(NamedTuple):
@@ -83,7 +84,7 @@ class Decoupled(NamedTuple):
         prox_of_penalised(parts.regularizer, self.penalised, buffers.point, eta, out)
         return finite
 
-    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, point: Array) -> None:
+    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, buffers: Any) -> None:
         """Add the difference, or less of it where the step it was made with is longer than allowed by now."""
         add_difference(message.ravel(), x.dtype.type(min(1.0, pace.allowed / pace.read)), own.ravel(), x.ravel())
 
@@ -104,6 +105,46 @@ def add_difference(message: Array, factor: float, own: Array, x: Array) -> None:
             own[j] = entry
 
 
+class Aggregated(NamedTuple):
+    r"""DAve-RPG: the parameter is the mean of points that the workers keep; they run the prox before the gradient step.
+
+    Worker i owns a share :math:`\pi_i` of the rows. It reads the mean :math:`\bar x`, computes
+    :math:`z = \mathrm{prox}_{\eta h}(\bar x)` and :math:`x_i' = z - \eta \nabla f_i(z)`, sends
+    :math:`\pi_i (x_i' - x_i)` and keeps :math:`x_i'`; the master adds. The answer is the prox of the mean. As every share is
+    always present in the mean, with an old gradient at worst, the step depends on no delay.
+
+    References
+    ----------
+    Mishchenko, Iutzeler, Malick, Amini: A delay-tolerant proximal-gradient algorithm for distributed learning, ICML 2018.
+    """
+
+    penalised: int  # the regulariser sees this many rows of x; the intercept, if any, is the one after
+    n: int  # rows of all shares together
+    memory: Array  # (shares, *shape of x): x_i, which nobody but the owner of the share touches
+
+    def send(self, parts: Any, x: Array, batch: Array, eta: float, buffers: Any, out: Array) -> bool:
+        """Write what the mean becomes if nobody else changes it."""
+        prox_of_penalised(parts.regularizer, self.penalised, x, eta, out)
+        finite = parts.estimator.estimate(out, batch, 1.0, -eta, buffers, buffers.point)
+        share = x.dtype.type((batch[2] + 1 - batch[1]) / self.n)
+        buffers.share[0] = batch[0]
+        move(x.ravel(), share, buffers.point.ravel(), self.memory[batch[0]].ravel(), out.ravel())
+        return finite
+
+    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, buffers: Any) -> None:
+        """Add the difference; only now the worker's point changes, so that it never runs ahead of the mean."""
+        add_difference(message.ravel(), x.dtype.type(1.0), own.ravel(), x.ravel())
+        stop = start + len(x)
+        copy(buffers.point[start:stop], self.memory[buffers.share[0], start:stop])
+
+
+@kernel
+def move(x: Array, share: float, point: Array, memory: Array, out: Array) -> None:
+    """Write ``x + share * (point - memory)`` to ``out``."""
+    for j in range(x.size):
+        out[j] = x[j] + share * (point[j] - memory[j])
+
+
 class Coupled(NamedTuple):
     """TAP-SGD, Equation (3): the worker sends a gradient; the master runs the prox."""
 
@@ -113,10 +154,10 @@ class Coupled(NamedTuple):
         """Write ``g(x)``."""
         return parts.estimator.estimate(x, batch, 0.0, 1.0, buffers, out)
 
-    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, point: Array) -> None:
+    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, buffers: Any) -> None:
         """Run the prox of ``x - eta * g``; on a part of the rows only if the regulariser is element-wise."""
         eta = min(pace.now, pace.allowed)
-        argument = point[start : start + len(x)]
+        argument = buffers.point[start : start + len(x)]
         subtract(x.ravel(), x.dtype.type(eta), message.ravel(), argument.ravel())
         prox_of_penalised(regularizer, max(min(self.penalised - start, len(x)), 0), argument, eta, own)
         if own is not x:

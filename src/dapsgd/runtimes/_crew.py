@@ -26,6 +26,7 @@ _DRAWS = 4096  # rows drawn ahead
 _STRIPE = 4096  # entries of the parameter under one lock
 _RECORD_BYTES = 1 << 26  # memory for copies of the parameter that wait to be evaluated
 _RECORDS = 128
+_TURN = 512  # updates: to wake another worker takes as long as ten or so
 
 
 class Crew:
@@ -168,7 +169,7 @@ class Crew:
 
     def _draw(self, worker: int) -> None:
         own = self._own[worker]
-        own.draws[:] = self.plan.draw(self._streams[worker], len(own.draws))
+        own.draws[:] = self.plan.draw(worker, self._streams[worker], len(own.draws))
         own.state[engine.DRAWN] = 0
 
 
@@ -200,7 +201,8 @@ def _make_ledger(plan: Plan, active: int, head: int, gates: Array) -> engine.Led
     counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
     room = min(active, plan.workers, plan.max_delay + 1)
-    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, room)
+    turn = 1 if plan.shares.size > 0 else _TURN  # a share that stays away for long leaves its old gradient behind
+    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, room, turn)
 
 
 def _slots(plan: Plan) -> int:

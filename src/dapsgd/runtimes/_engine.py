@@ -25,7 +25,7 @@ A worker that has to wait sleeps at a gate of its own, which is opened by the up
 
 **More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So no more leases are given out
 than there are cores (nor than max_delay + 1, all of which could be applied in time). A worker goes on for a turn of
-:data:`TURN` updates, then leaves its place to the next in line, to whom it is promised while it wakes up.
+``turn`` updates, then leaves its place to the next in line, to whom it is promised while it wakes up.
 """
 
 from __future__ import annotations
@@ -57,8 +57,6 @@ COUNTERS = 11
 DRAWN, HAS_READ, VERSION, SLOT, HOLDS, UPDATES = range(6)  # HOLDS: one more than the stripe it has locked, 0 for none
 STATES = 6
 
-TURN = 512  # updates after which a worker lets others have its place; waking one takes as long as ten or so
-
 # What a worker waits for, in Ledger.waiting; or APPLY + the version it has read.
 PROMISE, NOTHING, LEASE, APPLY = -1, 0, 1, 2
 
@@ -73,6 +71,7 @@ class Ledger(NamedTuple):
     leases: Array  # versions being worked on, in the order they were read
     max_delay: int
     room: int  # for so many leases at once
+    turn: int  # updates after which a worker lets others have its place
 
 
 class Log(NamedTuple):
@@ -248,7 +247,7 @@ def goes_on(ledger: Ledger, state: Array) -> bool:
     if counters[PAUSE] != 0 or counters[ITERATION] >= counters[LAST] or is_full(ledger):
         return False
     state[UPDATES] += 1
-    if state[UPDATES] >= TURN:
+    if state[UPDATES] >= ledger.turn:
         for worker in range(waiting.size):
             if waiting[worker] == LEASE:
                 return False

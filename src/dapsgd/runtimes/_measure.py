@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._jit import compiled, kernel
-from ..updates import Buffers, Coupled, Decoupled, Pace, Parts, make_buffers, work
+from ..updates import Aggregated, Buffers, Coupled, Decoupled, Pace, Parts, make_buffers, work
 from ._blas import single_threaded_blas
 from ._crew import make_crew
 from ._plan import Plan, available_cores
@@ -65,9 +65,9 @@ class WithoutProx(NamedTuple):
             return parts.estimator.estimate(x, batch, 1.0, -eta, buffers, out)
         return True
 
-    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, point: Array) -> None:
+    def apply(self, regularizer: Any, x: Array, message: Array, own: Array, pace: Pace, start: int, buffers: Any) -> None:
         """Do what the master does."""
-        self.update.apply(regularizer, x, message, own, pace, start, point)
+        self.update.apply(regularizer, x, message, own, pace, start, buffers)
 
 
 @kernel
@@ -90,7 +90,7 @@ def measure_costs(plan: Plan, again: bool = False) -> Costs:
         type(plan.parts.update),
         tuple(type(term) for term in terms),
         tuple(type(part) for part in terms[0]),
-        (plan.rows, plan.targets, plan.x0.shape, plan.x0.dtype.str, plan.batch_size, plan.average),
+        (plan.rows, plan.targets, plan.x0.shape, plan.x0.dtype.str, plan.batch_size, plan.average, tuple(plan.shares)),
         together,
     )
     with _lock:
@@ -128,7 +128,7 @@ def _seconds_per_update(plan: Plan, runs: int, seconds: float) -> float:
     """Time so many runs at once from their start, each of so many workers, until enough time has passed."""
     workers = plan.workers
     with ExitStack() as stack:
-        crews = [stack.enter_context(make_crew(plan, workers)) for _ in range(runs)]
+        crews = [stack.enter_context(make_crew(_apart(plan), workers)) for _ in range(runs)]
         team = stack.enter_context(Team(runs * workers))
         spent, length, done = 0.0, 0, 0
         while spent < seconds and length < plan.max_iter:
@@ -147,10 +147,18 @@ def _seconds_per_update(plan: Plan, runs: int, seconds: float) -> float:
     return spent / max(done, 1)
 
 
+def _apart(plan: Plan) -> Plan:
+    """Return a plan that leaves no traces in the memory of this one."""
+    update = plan.parts.update
+    if not isinstance(update, Aggregated):
+        return plan
+    return replace(plan, parts=plan.parts._replace(update=update._replace(memory=update.memory.copy())))
+
+
 def _seconds_of_work(plan: Plan) -> float:
     """Time what a worker does, at the starting point."""
     x, message, buffers = plan.x0.copy(), np.zeros_like(plan.x0), make_buffers(plan.targets, plan.x0)
-    draws = plan.draw(np.random.default_rng(0), 256)
+    draws = plan.draw(0, np.random.default_rng(0), 256)
     loop = compiled(repeat_work, plan.parts, x, draws, 1.0, buffers, message)
     spent, updates = 0.0, 0
     while spent < 0.1 * _SECONDS:

@@ -36,6 +36,7 @@ class Plan:
     record_every: int
     record_schedule: bool
     average: bool
+    shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
     refresh: Callable[[Array, bool], float] | None  # takes a snapshot for the estimator, while no worker runs: see Refresher
     careful: bool  # does it go back when a worker fails?
@@ -43,8 +44,10 @@ class Plan:
     elementwise: bool  # may the master's prox be run stripe by stripe?
     seed: np.random.SeedSequence
 
-    def draw(self, stream: np.random.Generator, count: int) -> Array:
-        """Draw the rows of so many mini-batches, each row as likely as any other."""
+    def draw(self, worker: int, stream: np.random.Generator, count: int) -> Array:
+        """Draw the rows of so many mini-batches, each row as likely as any other; or name the worker's share of them."""
+        if self.shares.size > 0:
+            return np.tile([worker, self.shares[worker], self.shares[worker + 1] - 1], (count, 1))
         if not self.neighbours:
             return stream.integers(self.rows, size=(count, self.batch_size))
         first = stream.integers(self.rows, size=(count, 1))

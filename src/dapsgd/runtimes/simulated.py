@@ -131,7 +131,7 @@ class Simulated:
             rows = np.empty((stop - start, plan.batch_size), np.int64)
             for number, stream in enumerate(streams):
                 mine = np.flatnonzero(worker == number)
-                rows[mine] = plan.draw(stream, len(mine))
+                rows[mine] = plan.draw(number, stream, len(mine))
             return Piece(worker, read, rows, finished)
 
         return follow(plan, monitor, plan.max_iter, plan.max_delay, take)
