@@ -1,4 +1,4 @@
-"""Every row of the page on migration: both calls, as printed, reach the same objective. A package that is missing is skipped."""
+"""Every row of the page on migration: both calls, as printed, reach the same objective. A missing package is skipped."""
 
 import importlib
 import re
