@@ -40,7 +40,7 @@ from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
-    from . import io, models
+    from . import callbacks, io, models
     from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
@@ -96,6 +96,7 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "callbacks",
     "io",
     "models",
     "path",
@@ -104,7 +105,7 @@ __all__ = [
     "theory",
 ]
 
-_MODULES = ("io", "models")
+_MODULES = ("callbacks", "io", "models")
 _ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
 
 

@@ -14,6 +14,7 @@ from . import rows as _rows
 from ._checks import finite_array, flag, non_negative
 from ._handles import Handle
 from ._jit import kernel, run
+from ._summaries import about_problem, as_html, as_text
 from ._terms import bind, check_loss, prox_handle, run_prox, run_value
 from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
@@ -206,6 +207,12 @@ class Problem:
         packed[self.p] = intercept
         return packed
 
+    def intercept_of(self, x: Array) -> Any:
+        """Return the intercept in a packed parameter; 0.0 without one."""
+        if not self.fit_intercept:
+            return 0.0
+        return float(x[self.p]) if x.ndim == 1 else x[self.p].copy()
+
     @property
     def packed_shape(self) -> tuple[int, ...]:
         """The shape of a packed parameter."""
@@ -318,19 +325,29 @@ class Problem:
         """Sparse data in a form that gives columns fast."""
         return self._fact("by columns", lambda: _rows.matrix(self._rows).tocsc())
 
+    @property
+    def storage(self) -> str:
+        """How the data is kept: ``"dense"`` or ``"CSR"``."""
+        return "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is an address in this process."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_prox", "_double_prox")}
 
     def __repr__(self) -> str:
-        kind = "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
         targets = f", {self.shape[1]} targets" if len(self.shape) == 2 else ""
         intercept = ", intercept" if self.fit_intercept else ""
         regularizer = type(self.regularizer).__name__
         return (
-            f"Problem({self.n} x {self.p} {kind} {self.dtype}{targets}, {type(self.loss).__name__} + {regularizer}, "
+            f"Problem({self.n} x {self.p} {self.storage} {self.dtype}{targets}, {type(self.loss).__name__} + {regularizer}, "
             f"l2={self.l2:g}{intercept})"
         )
+
+    def __str__(self) -> str:
+        return as_text("Problem", about_problem(self))
+
+    def _repr_html_(self) -> str:
+        return as_html("Problem", about_problem(self))
 
 
 @kernel
