@@ -16,7 +16,8 @@ from . import theory
 from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
-from .errors import CompilationError, DapsgdError, DivergenceError, FileFormatError
+from .checkpoints import Checkpoint
+from .errors import CheckpointError, CompilationError, DapsgdError, DivergenceError, FileFormatError, OutOfMemoryError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from .path import Path, path
 from .problem import Problem
@@ -50,6 +51,8 @@ __all__ = [
     "LOSSES",
     "REGULARIZERS",
     "Box",
+    "Checkpoint",
+    "CheckpointError",
     "Checkup",
     "CompilationError",
     "Constant",
@@ -73,6 +76,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "OutOfMemoryError",
     "Path",
     "Poisson",
     "Problem",

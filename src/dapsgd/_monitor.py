@@ -16,6 +16,7 @@ from .errors import DivergenceError
 from .result import Trace
 
 if TYPE_CHECKING:
+    from .checkpoints import Saved
     from .problem import Problem
     from .snapshots import Refresher
 
@@ -106,6 +107,7 @@ class RunMonitor:
         self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
         self._last: Certificate | None = None
         self.stopped_by: str | None = None
+        self._arrived: str | None = None  # why, if that is because of its accuracy
         self.at_start: Array | None = None  # the predictions there, if they were computed
 
     def start(self, briefly: bool = False) -> bool:
@@ -115,6 +117,8 @@ class RunMonitor:
         """
         if self._show:
             self._bar = _bar_class()(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+        if self._points:  # the run goes on from a checkpoint
+            return self.stopped_by is not None
         if not briefly or self._residuals or self._callbacks:
             return self.observe(0, 0.0, self._x0)
         zero = not self._x0.any()
@@ -166,6 +170,7 @@ class RunMonitor:
         if self._bar is not None:
             self._bar.set_postfix_str(f"objective {objective:.6g}, {certificate.brief}", refresh=False)
         if certificate.converged:
+            self._arrived = certificate.reason
             self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
             seen = Checkup(
@@ -232,6 +237,22 @@ class RunMonitor:
     def trace(self) -> Trace:
         """Return the points recorded so far."""
         return Trace.from_points(self._points)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"points": np.array(self._points).reshape(-1, 6), "arrived": self._arrived, "tol": self._tol}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint; one of a run that had arrived has arrived, unless more accuracy is asked for now."""
+        points = saved.item("points")
+        if not isinstance(points, np.ndarray) or points.dtype != np.float64 or points.ndim != 2 or points.shape[1] != 6:
+            raise saved.damaged("its trace is no table of numbers")
+        if not np.array_equal(points[:, 1], np.unique(points[:, 1].round())):
+            raise saved.damaged("its trace is not in order")
+        self._points = [(row[0], int(row[1]), *row[2:]) for row in points.tolist()]
+        arrived, tol = saved.text("arrived"), saved.number("tol", 0.0, math.inf)
+        if arrived is not None and self._tol >= tol:
+            self.stopped_by = self._arrived = arrived
 
 
 def _bar_class() -> Any:

@@ -16,7 +16,7 @@ from ._handles import Handle
 from ._jit import kernel, run
 from ._summaries import about_problem, as_html, as_text
 from ._terms import bind, check_loss, prox_handle, run_prox, run_value
-from .gradients import loss_gradient, loss_value
+from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
 from .regularizers import Zero
 
@@ -230,16 +230,17 @@ class Problem:
     def smooth_value(self, x: Array, predictions: Array) -> float:
         """Return f, loss and l2, given the predictions at x."""
         total = run(mean_loss, self.loss, predictions, self._targets, self._weights)
-        return float(total) + self.l2 * float(np.vdot(x[: self.p], x[: self.p]))
+        return float(total) + (self.l2 * float(np.vdot(x[: self.p], x[: self.p])) if self.l2 else 0.0)
 
     def penalty(self, x: Array) -> float:
         """Return h at a packed parameter."""
         return run_value(self._bound, x[: self.p])
 
-    def packed_gradient(self, x: Array, predictions: Array | None = None) -> Array:
-        """Return the gradient of f at a packed parameter."""
-        predictions = self.predict(x) if predictions is None else predictions
-        gradient = _rows.transpose_times(self._rows, self.slopes(predictions).reshape(self.n, *self.shape[1:]))
+    def packed_gradient(self, x: Array, predictions: Array | None = None, slopes: Array | None = None) -> Array:
+        """Return the gradient of f at a packed parameter; predictions and slopes save work if they are known."""
+        if slopes is None:
+            slopes = self.slopes(self.predict(x) if predictions is None else predictions)
+        gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
         gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
         return np.ascontiguousarray(gradient, dtype=self.dtype)
 
@@ -352,19 +353,17 @@ class Problem:
 @kernel
 def mean_loss(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
     """Return the weighted mean of the rows' losses, added in double precision."""
-    total = 0.0
-    for i in range(weights.size):
-        total += weights[i] * loss_value(loss, predictions[i], targets[i])
-    return total / weights.size
+    return sum_of_losses(loss, predictions, targets, weights) / weights.size
 
 
 @kernel
 def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
     """Write the derivative of the mean loss in every prediction to ``out``."""
+    slopes_of_losses(loss, predictions, targets, weights, out)
     for i in range(weights.size):
-        loss_gradient(loss, predictions[i], targets[i], out[i])
+        share = weights[i] / weights.size
         for k in range(out.shape[1]):
-            out[i, k] *= weights[i] / weights.size
+            out[i, k] *= share
 
 
 @kernel

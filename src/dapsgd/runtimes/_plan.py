@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..result import Schedule
 from ..steps import StepRule
 from ..updates import Parts
+
+if TYPE_CHECKING:
+    from ..checkpoints import Keeper
+    from ..snapshots import Refresher
 
 __all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
 
@@ -38,11 +41,12 @@ class Plan:
     average: bool
     shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
-    refresh: Callable[[Array, bool], float] | None  # takes a snapshot for the estimator, while no worker runs: see Refresher
+    refresh: Refresher | None  # takes a snapshot for the estimator, while no worker runs
     careful: bool  # does it go back when a worker fails?
     refresh_every: int  # iterations; from the first on
     elementwise: bool  # may the master's prox be run stripe by stripe?
     seed: np.random.SeedSequence
+    keeper: Keeper  # of checkpoints
 
     def draw(self, worker: int, stream: np.random.Generator, count: int) -> Array:
         """Draw the rows of so many mini-batches, each row as likely as any other; or name the worker's share of them."""
@@ -116,6 +120,10 @@ class Clock:
     def __exit__(self, *_: object) -> None:
         """Stop the clock."""
         self._before, self._since = self.seconds, None
+
+    def set(self, seconds: float) -> None:
+        """Go on from a time, while it stands still."""
+        self._before = seconds
 
     @property
     def seconds(self) -> float:
