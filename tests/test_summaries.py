@@ -56,6 +56,12 @@ def test_text(fit):
     assert "\n" not in repr(result)
 
 
+def test_fused_coefficients_are_counted_by_value():
+    X = np.random.default_rng(0).standard_normal((100, 20))
+    result = ds.solve(ds.Problem(X, X @ np.repeat([1.0, 2.0], 10), regularizer=ds.FusedLasso(0.5)), tol=1e-8)
+    assert "20 of 20 are not zero, with 2 different values" in str(result)
+
+
 def test_html_has_the_table_and_the_picture(fit):
     problem, result, _ = fit
     assert "60 rows, 8 columns" in "".join(Balanced(problem._repr_html_()).texts)
