@@ -1,6 +1,7 @@
 """What print and notebooks show."""
 
 import base64
+import inspect
 import re
 import sys
 from html.parser import HTMLParser
@@ -126,3 +127,8 @@ def test_estimators_show_their_fit(fit):
     assert f"{chosen.alpha_:.6g}, chosen by cross-validation" in str(chosen)
     labels = np.where(X[:, 0] > 0, "a", "b")
     assert "objective" in str(ds.DAPClassifier("l1", alpha=0.1).fit(X, labels))
+
+
+def test_help_shows_the_fields_of_terms():
+    assert str(inspect.signature(ds.FusedLasso)).startswith("(lam")
+    assert list(inspect.signature(ds.Constant).parameters) == ["eta"]
