@@ -48,7 +48,7 @@ from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
-    from . import io, models
+    from . import callbacks, io, models
     from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
@@ -105,6 +105,7 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "callbacks",
     "io",
     "models",
     "path",
@@ -113,7 +114,7 @@ __all__ = [
     "theory",
 ]
 
-_MODULES = ("io", "models")
+_MODULES = ("callbacks", "io", "models")
 _ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
 
 

@@ -44,6 +44,7 @@ _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], i
 
 # Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
 _NEVER_COMPILED = {
+    "callbacks",
     "commands",
     "estimators",
     "experiments",
@@ -51,6 +52,7 @@ _NEVER_COMPILED = {
     "_files.py",
     "_fingerprint.py",
     "_memory.py",
+    "_summaries.py",
     "checkpoints.py",
     "cli.py",
     "demo.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,8 @@ class Checkup:
         As in :class:`Trace`.
     x : array
         A copy of the raw iterate, or of the average with ``average=True``.
+    intercept : float or array
+        The intercept that belongs to ``x``; 0.0 without one.
     """
 
     iteration: int
@@ -46,6 +49,7 @@ class Checkup:
     residual: float
     distance: float
     x: Array
+    intercept: Any = 0.0
 
 
 class Certificate(NamedTuple):
@@ -114,9 +118,7 @@ class RunMonitor:
         ``briefly`` only its objective: an algorithm that looks at all rows first of all will see whether it is optimal.
         """
         if self._show:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+            self._bar = _bar_class()(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
         if self._points:  # the run goes on from a checkpoint
             return self.stopped_by is not None
         if not briefly or self._residuals or self._callbacks:
@@ -173,7 +175,16 @@ class RunMonitor:
             self._arrived = certificate.reason
             self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
-            seen = Checkup(iteration, passes, seconds, objective, certificate.residual, distance, x[: problem.p].copy())
+            seen = Checkup(
+                iteration,
+                passes,
+                seconds,
+                objective,
+                certificate.residual,
+                distance,
+                x[: problem.p].copy(),
+                problem.intercept_of(x),
+            )
             if callback(seen):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
@@ -244,6 +255,16 @@ class RunMonitor:
         arrived, tol = saved.text("arrived"), saved.number("tol", 0.0, math.inf)
         if arrived is not None and self._tol >= tol:
             self.stopped_by = self._arrived = arrived
+
+
+def _bar_class() -> Any:
+    """Return the progress bar for where this runs: widgets in a notebook that has them, text everywhere else."""
+    from tqdm import TqdmWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # text will do
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 def _finite(value: float) -> float:

@@ -431,7 +431,7 @@ def _finish(
     return Result(
         x=x[: problem.p].copy(),
         iterate=iterate[: problem.p].copy(),
-        intercept=_intercept(problem, x),
+        intercept=problem.intercept_of(x),
         objective=certificate.objective,
         _residual=certificate.residual if math.isfinite(certificate.residual) else partial(problem.packed_residual, x),
         gap=certificate.gap,
@@ -454,9 +454,3 @@ def _polish(problem: Problem, x: Array, step: float | None) -> Array:
     lipschitz = problem.lipschitz()
     search = not math.isfinite(lipschitz)
     return proximal_step(problem, x, 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz, search)[0]
-
-
-def _intercept(problem: Problem, x: Array) -> Any:
-    if not problem.fit_intercept:
-        return 0.0
-    return float(x[problem.p]) if x.ndim == 1 else x[problem.p].copy()
