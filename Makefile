@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest docs wheel smoke bench bench-peers reproduce clean
+.PHONY: help demo test lint types pytest docs wheel smoke bench bench-peers reproduce soak fuzz audit clean
 
 help:
 	@grep -E '^# make |^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
@@ -86,6 +86,18 @@ bench-peers: .venv-peers/.done .venv-numpy1/.done ## seconds to the answer, ours
 
 reproduce: $(VENV)/.demo ## re-make the paper's figures and check its claims; REPRODUCE_ARGS="--quick" for a look
 	$(BIN)/dapsgd reproduce --out reproduced $(REPRODUCE_ARGS)
+
+soak: $(VENV)/.dev ## hours of faults and pressure, every program in soak/; SOAK_ARGS="..." goes to each, SOAK="kill_resume" chooses
+	for program in $(or $(SOAK),kill_resume engine_runs long_run $(notdir $(basename $(wildcard soak/ray_*.py)))); do \
+	  $(BIN)/python soak/$$program.py $(SOAK_ARGS) || exit 1; done
+
+fuzz: $(VENV)/.dev ## a million damaged files for every reader, guided by coverage; FUZZ_ARGS="csv --runs 10000" for a look
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	$(BIN)/python fuzz/run.py $(or $(FUZZ_ARGS),all)
+
+audit: $(VENV)/.dev ## known vulnerabilities of what is installed; needs the internet
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[audit]'
+	$(BIN)/pip-audit --skip-editable
 
 clean: ## remove what make made
 	rm -rf $(VENV) .venv-docs .venv-peers .venv-numpy1 build dist docs/_build docs/_generated docs/gallery docs/api docs/api.rst benchmarks/outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced

@@ -17,7 +17,15 @@ from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
 from .checkpoints import Checkpoint
-from .errors import CheckpointError, CompilationError, DapsgdError, DivergenceError, FileFormatError, OutOfMemoryError
+from .errors import (
+    CheckpointError,
+    CompilationError,
+    DapsgdError,
+    DivergenceError,
+    FileFormatError,
+    NumbersTooLargeError,
+    OutOfMemoryError,
+)
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from .path import Path, path
 from .problem import Problem
@@ -76,6 +84,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "NumbersTooLargeError",
     "OutOfMemoryError",
     "Path",
     "Poisson",
