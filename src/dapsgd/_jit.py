@@ -140,11 +140,18 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
 
 def run(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call ``function`` compiled; the first time for arguments of these types it compiles."""
-    with _lock:
-        _register()
-        dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
+    dispatcher = prepared(function, *arguments)
     with _explaining(arguments):
         return dispatcher(*arguments)
+
+
+def prepared(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
+    """Return what :func:`run` would call, for code that calls it often with arguments of these types."""
+    foreign = any(_is_foreign(argument) for argument in arguments if isinstance(argument, tuple))
+    with _lock:
+        _register()
+        result: Callable[..., Any] = _dispatcher(function, foreign)
+    return result
 
 
 def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ...]) -> int:
@@ -153,8 +160,9 @@ def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ..
         numba = _register()
         dispatcher = _dispatcher(function, _is_foreign(term))
         signature = tuple(numba.typeof(argument) for argument in arguments)
-        with _explaining((term,)):
-            dispatcher.compile(signature)
+        if signature not in dispatcher.overloads:
+            with _explaining((term,)):
+                dispatcher.compile(signature)
         code = dispatcher.overloads[signature]
         return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
@@ -206,6 +214,9 @@ def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
 def _register() -> Any:
     """Hand every marked function and every term method to numba, once."""
     import numba
+
+    if not (_hooks or _kernels or _externs or _choices):
+        return numba
     from numba import types
     from numba.extending import overload
 

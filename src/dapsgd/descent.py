@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
-from ._jit import kernel, run
+from ._jit import kernel, prepared
 
 __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
 
@@ -119,21 +119,20 @@ class GramModel:
     """A model whose matrix Q is at hand: a sweep costs the square of the number of rows, whatever that of the data."""
 
     def __init__(self, part: Part, Q: Array, gradient: Array, W: Array, lasso: float = math.nan) -> None:
-        self._part, self._Q = part, Q
+        self._Q = Q
         self._lasso = lasso  # the strength if the regulariser is an L1 norm
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
-        self._bounds = _never_zero(_block_norms(Q, part.starts))
-        self._regularizer = UnitHandle(part.handle.code, part.handle.data)
-        self._memory = _memory(part, W)
+        bounds = _never_zero(_block_norms(Q, part.starts))
+        regularizer = UnitHandle(part.handle.code, part.handle.data)
+        self._arguments = regularizer, part.which, part.starts, bounds, Q
+        self._alive, self._memory = part.handle, _memory(part, W)
+        self._run = prepared(sweep_gram, *self._arguments)
 
     def sweep(self) -> float:
         """Step on every unit once."""
         W, gradient = self.state
-        part = self._part
-        return float(
-            run(sweep_gram, self._regularizer, part.which, part.starts, self._bounds, self._Q, gradient, W, self._memory)
-        )
+        return float(self._run(*self._arguments, gradient, W, self._memory))
 
     def jump(self) -> bool:
         """Go to the minimum with the signs as they are, but stop and drop the coordinate wherever one would change.
@@ -147,7 +146,8 @@ class GramModel:
         known = self._jump()
         W, gradient = self.state
         gradient[...] = self._first + self._Q @ (W - self._start)  # not by adding up, should the steps have been long
-        if self._with_norm(self.state) > self._with_norm(before):
+        rounding = 1e-12 * (abs(self.value(before)) + self._lasso * float(np.abs(before[0]).sum()))
+        if self._with_norm(self.state) > self._with_norm(before) + rounding:
             for part, old in zip(self.state, before, strict=True):
                 part[...] = old
             self._lasso, known = math.nan, False
@@ -208,14 +208,16 @@ class ColumnModel:
     def __init__(
         self, part: Part, columns: Any, free: Array, weights: Array, ridge: float, slopes: Array, W: Array, at_free: Array
     ) -> None:
-        self._part, self._columns, self._free = part, columns, free
+        self._free = free
         self._weights, self._ridge = weights, ridge
         self._start, self._slopes, self._at_free = W.copy(), slopes, at_free
         self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
         self.state = [W.copy(), np.zeros((len(weights), W.shape[1])), np.zeros_like(at_free)]
-        self._bounds = _never_zero(columns.block_norms(weights, part.starts) + ridge)
-        self._regularizer = UnitHandle(part.handle.code, part.handle.data)
-        self._memory = _memory(part, W)
+        bounds = _never_zero(columns.block_norms(weights, part.starts) + ridge)
+        regularizer = UnitHandle(part.handle.code, part.handle.data)
+        self._arguments = (regularizer, part.which, part.starts, bounds, columns.rows, weights, ridge, self._start, slopes)
+        self._alive, self._memory = part.handle, _memory(part, W)
+        self._run = prepared(sweep_columns, *self._arguments)
 
     def jump(self) -> bool:
         """Refuse: there is no matrix to solve with."""
@@ -224,12 +226,7 @@ class ColumnModel:
     def sweep(self) -> float:
         """Step on every unit once, and on what is free."""
         W, along, shift = self.state
-        part = self._part
-        longest = run(
-            sweep_columns,
-            *(self._regularizer, part.which, part.starts, self._bounds, self._columns.rows),
-            *(self._weights, self._ridge, self._start, self._slopes, along, W, self._memory),
-        )
+        longest = self._run(*self._arguments, along, W, self._memory)
         if shift.size:
             left = self._at_free + self._free.T @ (self._weights[:, None] * along)
             move = -self._inverse @ left

@@ -340,7 +340,7 @@ class Problem:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is an address in this process."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_prox", "_double_prox")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_prox", "_double_prox", "_space")}
 
     def __repr__(self) -> str:
         targets = f", {self.shape[1]} targets" if len(self.shape) == 2 else ""

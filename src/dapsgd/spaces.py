@@ -64,8 +64,12 @@ def falls_apart(problem: Problem) -> bool:
 
 
 def find_space(problem: Problem) -> Space:
-    """Return coordinates in which a problem's regulariser falls into units."""
-    return Jumps(problem) if _has_jumps(problem) else Plain(problem)
+    """Return coordinates in which a problem's regulariser falls into units; the same ones when asked again."""
+    kept: dict[str, Any] = problem.__dict__
+    if "_space" not in kept:
+        kept["_space"] = Jumps(problem) if _has_jumps(problem) else Plain(problem)
+    space: Space = kept["_space"]
+    return space
 
 
 def _has_jumps(problem: Problem) -> bool:

@@ -51,6 +51,9 @@ _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
 _STALLS = 2  # successive models whose minimum so many sweeps did not find
 
 
+_compiled: set[tuple[Any, ...]] = set()  # the kinds of runs that have been
+
+
 def can_solve(problem: Problem) -> bool:
     """Tell whether the regulariser falls into units and the loss has second derivatives, the same for all targets."""
     single = problem._targets.shape[1] == 1 or is_quadratic(problem.loss)
@@ -103,8 +106,11 @@ def _rounds(search: _Search, max_iter: int, observe: Callable[[int, Array, Array
 
 
 def compile_for(problem: Problem) -> None:
-    """Compile what a run needs, before any clock starts."""
+    """Compile what a run needs, before any clock starts; nothing if a run like it was there before."""
     space = find_space(problem)
+    kinds = type(space), type(problem._bound), type(problem._rows), type(problem.loss), problem.dtype, len(problem.shape)
+    if kinds in _compiled:
+        return
     few = np.zeros((1, problem._targets.shape[1]))
     columns = space.columns()
     columns.add(np.zeros(1, np.int64))
@@ -113,6 +119,7 @@ def compile_for(problem: Problem) -> None:
     GramModel(part, np.ones((1, 1)), few, few).sweep()
     row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
     run(loss_second_derivatives, problem.loss, *row, np.empty(1))
+    _compiled.add(kinds)
 
 
 class _Search:
