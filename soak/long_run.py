@@ -55,7 +55,7 @@ def main() -> None:
             workers=workers,
             step=step,
             max_iter=1 << 60,
-            record_every=500_000,
+            record_every=200_000,
             tol=0,
             callbacks=[look],
             checkpoint=checkpoint,
@@ -64,6 +64,8 @@ def main() -> None:
     at, updates, held = (np.array(column, float) for column in zip(*seen, strict=True))
     sixth = at[-1] / 6.0
     first, last = at <= sixth, at >= at[-1] - sixth
+    if min(first.sum(), last.sum()) < 3:
+        sys.exit("too few updates to say anything about throughput: run it for longer, or on a machine that is free")
     rates = [float(np.ptp(updates[part]) / np.ptp(at[part])) for part in (first, last)]
     growth = float(held[-1] / held[first][-1] - 1.0)
     print(
