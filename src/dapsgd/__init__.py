@@ -18,6 +18,7 @@ from ._terms import prox
 from .algorithms import ALGORITHMS
 from .errors import CompilationError, DapsgdError, DivergenceError, FileFormatError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
+from .partitions import Partitions
 from .path import Path, path
 from .problem import Problem
 from .regularizers import (
@@ -34,7 +35,19 @@ from .regularizers import (
     Zero,
 )
 from .result import Result, Schedule, Trace
-from .runtimes import Exponential, Fixed, HeavyTailed, Recorded, Replay, Serial, Simulated, Straggler, Threads
+from .runtimes import (
+    ClusterStatistics,
+    Exponential,
+    Fixed,
+    HeavyTailed,
+    Ray,
+    Recorded,
+    Replay,
+    Serial,
+    Simulated,
+    Straggler,
+    Threads,
+)
 from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
@@ -51,6 +64,7 @@ __all__ = [
     "REGULARIZERS",
     "Box",
     "Checkup",
+    "ClusterStatistics",
     "CompilationError",
     "Constant",
     "DAPClassifier",
@@ -73,9 +87,11 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "Partitions",
     "Path",
     "Poisson",
     "Problem",
+    "Ray",
     "Recorded",
     "Replay",
     "Result",

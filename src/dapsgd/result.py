@@ -13,6 +13,8 @@ from ._checks import non_negative_integer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .runtimes.ray.statistics import ClusterStatistics
+
 __all__ = ["Result", "Schedule", "Trace"]
 
 Array = np.ndarray[Any, Any]
@@ -173,6 +175,8 @@ class Result:
         What happened in which order, with ``record_schedule=True``.
     message : str
         What was run and why it ended, in a sentence.
+    statistics : ClusterStatistics or None
+        What a cluster counted, with ``runtime=dapsgd.Ray(...)``.
     """
 
     x: Array
@@ -190,6 +194,7 @@ class Result:
     trace: Trace
     schedule: Schedule | None
     message: str
+    statistics: ClusterStatistics | None = None
 
     def plot(self, path: Any = None) -> Figure:
         """Draw objective, residual and distance against seconds, iterations and passes, and the delays.

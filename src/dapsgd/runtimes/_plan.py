@@ -6,13 +6,16 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..result import Schedule
 from ..steps import StepRule
 from ..updates import Parts
+
+if TYPE_CHECKING:
+    from .ray.statistics import ClusterStatistics
 
 __all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
 
@@ -23,6 +26,7 @@ Array = np.ndarray[Any, Any]
 class Plan:
     """Everything a runtime needs to know; it never looks at the problem itself."""
 
+    algorithm: str  # its name, for whoever has to make ``parts`` elsewhere
     parts: Parts
     alive: Any  # what the handles in ``parts`` point to
     rows: int  # of the data
@@ -37,6 +41,7 @@ class Plan:
     record_schedule: bool
     average: bool
     shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
+    blocks: int  # into which a worker cuts its share, where a message is about all of them
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
     refresh: Callable[[Array, bool], float] | None  # takes a snapshot for the estimator, while no worker runs: see Refresher
     careful: bool  # does it go back when a worker fails?
@@ -71,7 +76,7 @@ class Monitor(Protocol):
     def start(self) -> bool:
         """Take note of the start, before any clock runs; return True to end the run here."""
 
-    def progress(self, iteration: int) -> None:
+    def progress(self, iteration: int, note: str = "") -> None:
         """Show how far the run is; cheap, also while workers run."""
 
     def observe(self, iteration: int, seconds: float, x: Array) -> bool:
@@ -91,6 +96,7 @@ class Outcome:
     seconds: float
     delays: Array
     schedule: Schedule | None
+    statistics: ClusterStatistics | None = None  # of a cluster
 
 
 class Runtime(Protocol):
