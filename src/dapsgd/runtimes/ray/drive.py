@@ -96,6 +96,7 @@ class Drive:
         self._make_shards()
         self._x0 = self._ray.put(plan.x0)
         self._cluster.call("prepare", [self._told(worker) for worker in range(plan.workers)], restarted=self._again)
+        self._pids = self._cluster.call("pid")
         stop = self._monitor.start() if done == 0 else False
         with single_threaded_blas():
             with self._clock:
@@ -153,7 +154,7 @@ class Drive:
         before = x.copy()
         factor = refresh(x, failed)
         self._rule = self._plan.rule._replace(scale=self._plan.rule.scale * factor)
-        self._tell_head("advance", self._target, True, self._rule)  # what workers are at belongs to the old snapshot
+        self._tell_head("advance", 0, True, self._rule)  # what workers are at belongs to the old snapshot
         if not np.array_equal(x, before, equal_nan=True):
             self._tell_all("put_back", [(x[a:b],) for a, b in pairwise(self._edges)])
         message = [(refresh.mean, self._rule)] * self._plan.workers
@@ -215,8 +216,6 @@ class Drive:
             try:
                 self._ray.get(call)
             except self._ray.exceptions.RayActorError:
-                if worker not in self._waiting:
-                    self._worker_restarts += 1
                 self._waiting.setdefault(worker, time.monotonic())
             except self._ray.exceptions.RayTaskError as error:
                 raise cause_of(error) from None
@@ -238,9 +237,11 @@ class Drive:
             self._show(self._version)
 
     def _is_up(self, worker: int) -> bool:
-        """Tell whether a worker answers."""
+        """Tell whether a worker answers, and count it if it is another process than before."""
         with contextlib.suppress(self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
-            self._ray.get(self._cluster.handles[worker].last_ticket.remote(), timeout=0.05)
+            pid = self._ray.get(self._cluster.handles[worker].pid.remote(), timeout=0.05)
+            self._worker_restarts += pid != self._pids[worker]
+            self._pids[worker] = pid
             return True
         return False
 

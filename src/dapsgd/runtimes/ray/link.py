@@ -74,7 +74,7 @@ class Link:
             incarnation, orphan = self._call(0, "join", self._worker)
             if incarnation >= 0:
                 break
-            if self._call(0, "lease", self._worker, -1).kind == OVER:
+            if self._call(0, "lease", self._worker, -1).answer.kind == OVER:
                 return False
             pause.wait()
         self.incarnation, self._number = incarnation, 0
@@ -98,12 +98,14 @@ class Link:
         """Wait for a lease, and read the parameter into x; return what came of it, and the version."""
         pause = _Pause()
         while True:
-            answer: Answer = self._call(0, "lease", self._worker, self.incarnation)
+            first: Reply = self._call(0, "lease", self._worker, self.incarnation)
+            answer = first.answer
+            assert answer is not None
             if answer.kind != WAIT:
                 break
             pause.wait()
         if answer.kind == GRANTED:
-            self._read(x, answer.lease, [None] * len(self._shards))
+            self._read(x, answer.lease, [first, *[None] * (len(self._shards) - 1)])
         return answer.kind, answer.lease
 
     def send(self, delta: Array, rows: Array | None, x: Array) -> tuple[str, int]:

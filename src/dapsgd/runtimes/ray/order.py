@@ -167,6 +167,7 @@ class Order:
 
     def reopen(self, version: int) -> None:
         """Go on from a version above all tickets that anybody knows of; every worker has to join again."""
+        self.pushed += max(0, version - self.version)  # tickets that were given after the checkpoint
         self.version = max(self.version, version)
         self.until = min(self.until, self.version)
         self.is_open = True
@@ -227,10 +228,11 @@ class Order:
 
     # Checkpoints.
 
-    def state(self) -> dict[str, Any]:
-        """Return what a restarted head has to know, as plain numbers."""
+    def state(self, version: int) -> dict[str, Any]:
+        """Return what a restarted head has to know, as plain numbers; tickets from ``version`` on are not in its checkpoint."""
+        unanswered = sum(member.asks is not None for member in self.members)
         return {
-            "pushed": self.pushed,
+            "pushed": self.pushed - unanswered - (self.version - version),
             "refused": self.refused,
             "delays": self.delays.tolist(),
             "spent": self._spent.tolist(),

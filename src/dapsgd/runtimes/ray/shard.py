@@ -122,9 +122,12 @@ class Shard:
         """Welcome a worker, as the head: a new incarnation, and the last ticket it was given; -1 if that must wait."""
         return self._order.join(worker, time.monotonic())
 
-    def lease(self, worker: int, incarnation: int) -> Answer:
-        """Give a lease, as the head."""
-        return self._order.lease(worker, incarnation, time.monotonic())
+    def lease(self, worker: int, incarnation: int) -> Reply:
+        """Give a lease, as the head, and the slice at the version that it is on, if that is here."""
+        answer = self._order.lease(worker, incarnation, time.monotonic())
+        if answer.kind != GRANTED:
+            return Reply(answer, self._slice.version, self._durable, None)
+        return self.read(answer.lease)._replace(answer=answer)
 
     def renew(self, worker: int, incarnation: int) -> None:
         """Take note of a sign of life."""
@@ -144,6 +147,10 @@ class Shard:
         self._slice.skip(ticket)
 
     # What the driver calls.
+
+    def pid(self) -> int:
+        """Return the number of this process."""
+        return os.getpid()
 
     def state(self) -> dict[str, Any]:
         """Return how things stand."""
@@ -226,7 +233,7 @@ class Shard:
             arrays["contributions"] = own.contributions.copy()
         if own.mean is not None:
             arrays["mean"] = own.mean.copy()
-        numbers = {"applied": own.applied, "voided": sorted(own.voided), "order": self._order.state()}
+        numbers = {"applied": own.applied, "voided": sorted(own.voided), "order": self._order.state(own.version)}
         self._writer = threading.Thread(target=self._write, args=((own.version, arrays, numbers),), daemon=True)
         self._writer.start()
 

@@ -210,6 +210,10 @@ class Worker:
 
     # While it runs.
 
+    def pid(self) -> int:
+        """Return the number of this process."""
+        return os.getpid()
+
     def snapshot(self, x: Array) -> tuple[Array, Array]:
         """Look at all own rows at a point; return the sum of their gradients, and their predictions."""
         assert self._refresh is not None
