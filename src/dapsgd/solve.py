@@ -138,7 +138,10 @@ def solve(
     if isinstance(runtime, Ray):
         runtime.check(chosen, problem, record_schedule)
         with runtime.open(problem, workers) as cluster:
-            return solve(**{**given, "problem": cluster.problem, "runtime": cluster, "workers": cluster.workers})
+            result = solve(**{**given, "problem": cluster.problem, "runtime": cluster, "workers": cluster.workers})
+            if problem.partitions is not None:
+                _ = result.residual  # as long as there are rows
+            return result
     average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
     name, because = chosen, ""
     if chosen == "auto":

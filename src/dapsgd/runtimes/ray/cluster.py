@@ -112,6 +112,7 @@ class Cluster:
         self.problem: Problem
         self.bounds: Array  # worker w has rows bounds[w]:bounds[w + 1]
         self.loads = loads
+        self._closed = False
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def start(self) -> None:
@@ -147,6 +148,8 @@ class Cluster:
         restarted: Callable[[int], None] | None = None,
     ) -> list[Any]:
         """Call all workers at once; one that died is called again, after ``restarted`` if it has to know things."""
+        if self._closed:
+            raise ClusterError("Ray: the run is over, and its workers have ended; evaluate such things while it runs")
         arguments = [()] * self.workers if arguments is None else arguments
         results: list[Any] = [None] * self.workers
         todo, began = list(range(self.workers)), time.monotonic()
@@ -218,6 +221,7 @@ class Cluster:
 
     def close(self) -> None:
         """End every actor of this run."""
+        self._closed = True
         for actor in self.actors:
             with contextlib.suppress(Exception):
                 self.ray.kill(actor, no_restart=True)

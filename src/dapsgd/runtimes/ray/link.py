@@ -112,26 +112,14 @@ class Link:
         """Send an update and read the parameter into x; return what came of it, and the version: -1 if none was read."""
         self._number += 1
         if self._one:
-            hurry = self._kept[0].is_full
-            first: Reply = self._call(0, "exchange", self._worker, self.incarnation, self._number, delta, rows, hurry)
-            answer = first.answer
-            assert answer is not None
-            if answer.kind == GRANTED:
-                self._keep(answer, [delta])
-                self._kept[0].settle(first.durable)
-                if answer.lease >= 0:
-                    self._read(x, answer.lease, [first])
-                return GRANTED, answer.lease
-        else:
-            answer = Answer(WAIT)
+            return self._exchange(delta, rows, x)
         pause = _Pause()
-        while answer.kind == WAIT:
-            if self._one:
-                pause.wait()
+        while True:
             hurry = any(kept.is_full for kept in self._kept)
-            answer = self._call(0, "ask", self._worker, self.incarnation, self._number, rows, hurry)
-            if answer.kind == WAIT and not self._one:
-                pause.wait()
+            answer: Answer = self._call(0, "ask", self._worker, self.incarnation, self._number, rows, hurry)
+            if answer.kind != WAIT:
+                break
+            pause.wait()
         if answer.kind != GRANTED:
             return answer.kind, -1
         pushes = self._keep(answer, [delta[part] for part in self._slices])
@@ -143,6 +131,26 @@ class Link:
             kept.settle(reply.durable)
         if reads:
             self._read(x, answer.lease, replies)
+        return GRANTED, answer.lease
+
+    def _exchange(self, delta: Array, rows: Array | None, x: Array) -> tuple[str, int]:
+        """Send to the only shard, in one call unless it has to wait."""
+        pause = _Pause()
+        while True:
+            hurry = self._kept[0].is_full
+            reply: Reply = self._call(0, "exchange", self._worker, self.incarnation, self._number, delta, rows, hurry)
+            answer = reply.answer
+            assert answer is not None
+            if answer.kind != WAIT:
+                break
+            while self._call(0, "must_wait", self._worker, self.incarnation):
+                pause.wait()
+        if answer.kind != GRANTED:
+            return answer.kind, -1
+        self._keep(answer, [delta])
+        self._kept[0].settle(reply.durable)
+        if answer.lease >= 0:
+            self._read(x, answer.lease, [reply])
         return GRANTED, answer.lease
 
     def replay(self, shard: int) -> int:

@@ -136,13 +136,22 @@ class Order:
         if self.is_over or incarnation != member.incarnation or member.lease < 0:
             self._refuse(member)
             return Answer(OVER if self.is_over else REFUSED)
-        member.heard = now
-        if self.version >= self.until or not self._in_time(member.lease):
+        if self.must_wait(worker, incarnation, now):
             member.stands_by = True
-            self.expire(now)
             return Answer(WAIT)
         member.asks, member.last, member.answer = None, (incarnation, number), self._give(worker)
         return member.answer
+
+    def must_wait(self, worker: int, incarnation: int, now: float) -> bool:
+        """Tell whether a message that is asked about now would have to wait."""
+        member = self.members[worker]
+        if self.is_over or not self.is_open:
+            return not self.is_over
+        if incarnation != member.incarnation or member.lease < 0:
+            return False
+        member.heard = now
+        self.expire(now)
+        return self.version >= self.until or not self._in_time(member.lease)
 
     def renew(self, worker: int, incarnation: int, now: float) -> None:
         """Take note of a sign of life."""

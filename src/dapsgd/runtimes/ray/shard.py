@@ -92,6 +92,10 @@ class Shard:
         self._bytes += 0 if x is None else x.nbytes
         return Reply(answer, self._slice.version, self._durable, x)
 
+    def must_wait(self, worker: int, incarnation: int) -> bool:
+        """Tell, as the head, whether a worker that waits has to go on waiting."""
+        return self._order.must_wait(worker, incarnation, time.monotonic())
+
     def ask(self, worker: int, incarnation: int, number: int, rows: Array | None, hurry: bool) -> Answer:
         """Give a ticket, as the head; ``hurry`` if the worker cannot keep many more updates without a checkpoint."""
         order = self._order
