@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest bench bench-peers reproduce clean
+.PHONY: help demo test lint types pytest docs wheel smoke bench bench-peers reproduce clean
 
 help:
 	@grep -E '^# make |^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
@@ -33,6 +33,15 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	  sklearn-contrib-lightning
 	@touch $@
 
+.venv-docs/.done: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+$(VENV)/.build: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.demo
@@ -52,6 +61,22 @@ types: $(VENV)/.dev ## mypy, strict
 pytest: $(VENV)/.dev ## the tests alone
 	$(BIN)/python -m pytest -n auto
 
+docs: .venv-docs/.done ## the site, in docs/_build/html: without a warning, with every link, figure and example checked
+	.venv-docs/bin/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
+	.venv-docs/bin/python docs/check_site.py docs/_build/html
+	.venv-docs/bin/python -m pytest -q docs README.md
+
+# The archives carry the time of the last commit, so that the same sources give the same bytes.
+wheel: $(VENV)/.build ## wheel and source archive in dist/, built twice and compared
+	rm -rf dist build/again
+	epoch=$$(git log -1 --format=%ct 2>/dev/null || echo 315532800); export SOURCE_DATE_EPOCH=$$epoch; \
+	  $(BIN)/python -m build --outdir dist . > /dev/null && $(BIN)/python -m build --outdir build/again . > /dev/null
+	for file in dist/*; do cmp "$$file" "build/again/$$(basename "$$file")" || exit 1; done
+	sha256sum dist/*
+
+smoke: wheel ## install the wheel into new environments of Python 3.11, 3.12 and 3.13, and fit a model in each
+	$(BIN)/python .ci/smoke.py dist/*.whl
+
 bench: $(VENV)/.dev ## updates per second and speedups; BENCH_ARGS="--yardstick PATH" to compare with another program
 	$(BIN)/python benchmarks/throughput.py $(BENCH_ARGS)
 
@@ -63,5 +88,5 @@ reproduce: $(VENV)/.demo ## re-make the paper's figures and check its claims; RE
 	$(BIN)/dapsgd reproduce --out reproduced $(REPRODUCE_ARGS)
 
 clean: ## remove what make made
-	rm -rf $(VENV) .venv-peers .venv-numpy1 build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced
+	rm -rf $(VENV) .venv-docs .venv-peers .venv-numpy1 build dist docs/_build docs/_generated docs/gallery docs/api docs/api.rst benchmarks/outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

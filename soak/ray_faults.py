@@ -167,7 +167,9 @@ def fault_node(k, short=False):
                 cluster.remove_node(doomed, allow_graceful=False)
                 cluster.add_node(num_cpus=2, object_store_memory=100_000_000)
 
-            runtime = ds.Ray(cluster.address, workers=3, shards=2, checkpoint_dir=os.path.join(folder, "run"), checkpoint_every=0.5)
+            runtime = ds.Ray(
+                cluster.address, workers=3, shards=2, checkpoint_dir=os.path.join(folder, "run"), checkpoint_every=0.5
+            )
             length = 400 if short else 2000
             return run(act, ("dave-rpg", "dap-sgd")[k % 2], runtime, length, length // 4)
         finally:

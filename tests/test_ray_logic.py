@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dapsgd as ds
-from dapsgd.runtimes.ray.checkpoints import CheckpointError, Folder, ShardFiles
+from dapsgd.runtimes.ray.checkpoints import Folder, ShardFiles
 from dapsgd.runtimes.ray.kept import Kept
 from dapsgd.runtimes.ray.order import GRANTED, OVER, REFUSED, WAIT, Order
 from dapsgd.runtimes.ray.partitions import Columns, common_columns
@@ -358,12 +358,12 @@ def test_a_folder_goes_on_from_what_all_shards_have(tmp_path):
             ShardFiles(str(tmp_path / "run"), shard).save((version, {"x": np.ones(2)}, {}))
     assert folder.prepare(facts) == 4
     assert ShardFiles(str(tmp_path / "run"), 0).versions() == [4]
-    with pytest.raises(CheckpointError, match="another run"):
+    with pytest.raises(ds.CheckpointError, match="another run"):
         folder.prepare({"rows": 4})
     folder.remove()
     assert not (tmp_path / "run").exists()
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="cannot be written"):
+    with pytest.raises(OSError, match="cannot be written"):
         Folder(str(tmp_path / "file" / "run"), 1).prepare(facts)
 
 
@@ -396,10 +396,10 @@ def test_columns_that_do_not_fit_together():
     dense = Columns(3, ("a", "b", "c"), None, False, "float64")
     sparse = Columns(3, None, False, True, "float64")
     assert common_columns([("1", dense), ("2", dense._replace(names=("b", "a", "c"), dtype="float32"))]).dtype == "float64"
-    assert common_columns([("1", sparse), ("2", sparse._replace(count=7))]).count == 7
+    assert common_columns([("1", sparse), ("2", sparse._replace(width=7))]).width == 7
     for other, said in [
         (dense._replace(names=("a", "b", "d")), "differ in 'c'"),
-        (dense._replace(names=None, count=4), "2 has 4"),
+        (dense._replace(names=None, width=4), "2 has 4"),
         (sparse, "both be sparse"),
     ]:
         with pytest.raises(ValueError, match=said):

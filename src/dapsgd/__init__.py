@@ -16,7 +16,8 @@ from . import theory
 from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
-from .errors import CompilationError, DapsgdError, DivergenceError, FileFormatError
+from .checkpoints import Checkpoint
+from .errors import CheckpointError, CompilationError, DapsgdError, DivergenceError, FileFormatError, OutOfMemoryError
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from .partitions import Partitions
 from .path import Path, path
@@ -52,7 +53,7 @@ from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
-    from . import io, models
+    from . import callbacks, io, models
     from .estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
 __version__ = "0.1.0"
@@ -63,6 +64,8 @@ __all__ = [
     "LOSSES",
     "REGULARIZERS",
     "Box",
+    "Checkpoint",
+    "CheckpointError",
     "Checkup",
     "ClusterStatistics",
     "CompilationError",
@@ -87,6 +90,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "OutOfMemoryError",
     "Partitions",
     "Path",
     "Poisson",
@@ -108,6 +112,7 @@ __all__ = [
     "Threads",
     "Trace",
     "Zero",
+    "callbacks",
     "io",
     "models",
     "path",
@@ -116,7 +121,7 @@ __all__ = [
     "theory",
 ]
 
-_MODULES = ("io", "models")
+_MODULES = ("callbacks", "io", "models")
 _ESTIMATORS = ("DAPClassifier", "DAPClassifierCV", "DAPRegressor", "DAPRegressorCV")
 
 

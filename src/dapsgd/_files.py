@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["replacing", "replacing_folder", "write_text"]
+__all__ = ["replacing", "replacing_folder", "sweep", "write_text"]
 
 
 @contextmanager
@@ -34,8 +35,21 @@ def replacing(path: Any, ending: str = "") -> Iterator[Path]:
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sweep(path: Any) -> None:
+    """Remove the temporary files of :func:`replacing` that processes left which were killed.
+
+    One that another process is writing at this moment goes, too; it will notice, and nothing but its file is lost.
+    """
+    path = Path(os.path.realpath(path))
+    ours = re.compile(re.escape(path.stem) + r"\.\d+\.part" + re.escape(path.suffix))
+    for file in path.parent.iterdir():
+        if ours.fullmatch(file.name):
+            file.unlink(missing_ok=True)
 
 
 def write_text(path: Any, text: str) -> None:
@@ -70,3 +84,14 @@ def replacing_folder(path: Any) -> Iterator[Path]:
 def _sync(path: Path) -> None:
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    """Have the new name on the disk, too, where the system can do that."""
+    if os.name == "posix":
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            with suppress(OSError):
+                os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -44,12 +44,17 @@ _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], i
 
 # Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
 _NEVER_COMPILED = {
+    "callbacks",
     "commands",
     "estimators",
     "experiments",
     "io",
     "runtimes/ray",
     "_files.py",
+    "_fingerprint.py",
+    "_memory.py",
+    "_summaries.py",
+    "checkpoints.py",
     "cli.py",
     "demo.py",
     "models.py",

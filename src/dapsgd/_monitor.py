@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from .errors import DivergenceError
 from .result import Trace
 
 if TYPE_CHECKING:
+    from .checkpoints import Saved
     from .problem import Problem
     from .snapshots import Refresher
 
@@ -36,6 +38,8 @@ class Checkup:
         As in :class:`Trace`.
     x : array
         A copy of the raw iterate, or of the average with ``average=True``.
+    intercept : float or array
+        The intercept that belongs to ``x``; 0.0 without one.
     """
 
     iteration: int
@@ -45,6 +49,7 @@ class Checkup:
     residual: float
     distance: float
     x: Array
+    intercept: Any = 0.0
 
 
 class Certificate(NamedTuple):
@@ -103,6 +108,7 @@ class RunMonitor:
         self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
         self._last: Certificate | None = None
         self.stopped_by: str | None = None
+        self._arrived: str | None = None  # why, if that is because of its accuracy
         self.at_start: Array | None = None  # the predictions there, if they were computed
 
     def start(self, briefly: bool = False) -> bool:
@@ -111,9 +117,9 @@ class RunMonitor:
         ``briefly`` only its objective: an algorithm that looks at all rows first of all will see whether it is optimal.
         """
         if self._show:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+            self._bar = _bar_class()(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+        if self._points:  # the run goes on from a checkpoint
+            return self.stopped_by is not None
         if not briefly or self._residuals or self._callbacks:
             return self.observe(0, 0.0, self._x0)
         zero = not self._x0.any()
@@ -168,9 +174,19 @@ class RunMonitor:
             self._brief = f"objective {objective:.6g}, {certificate.brief}"
             self._bar.set_postfix_str(self._brief, refresh=False)
         if certificate.converged:
+            self._arrived = certificate.reason
             self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
-            seen = Checkup(iteration, passes, seconds, objective, certificate.residual, distance, x[: problem.p].copy())
+            seen = Checkup(
+                iteration,
+                passes,
+                seconds,
+                objective,
+                certificate.residual,
+                distance,
+                x[: problem.p].copy(),
+                problem.intercept_of(x),
+            )
             if callback(seen):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
@@ -225,6 +241,32 @@ class RunMonitor:
     def trace(self) -> Trace:
         """Return the points recorded so far."""
         return Trace.from_points(self._points)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"points": np.array(self._points).reshape(-1, 6), "arrived": self._arrived, "tol": self._tol}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint; one of a run that had arrived has arrived, unless more accuracy is asked for now."""
+        points = saved.item("points")
+        if not isinstance(points, np.ndarray) or points.dtype != np.float64 or points.ndim != 2 or points.shape[1] != 6:
+            raise saved.damaged("its trace is no table of numbers")
+        if not np.array_equal(points[:, 1], np.unique(points[:, 1].round())):
+            raise saved.damaged("its trace is not in order")
+        self._points = [(row[0], int(row[1]), *row[2:]) for row in points.tolist()]
+        arrived, tol = saved.text("arrived"), saved.number("tol", 0.0, math.inf)
+        if arrived is not None and self._tol >= tol:
+            self.stopped_by = self._arrived = arrived
+
+
+def _bar_class() -> Any:
+    """Return the progress bar for where this runs: widgets in a notebook that has them, text everywhere else."""
+    from tqdm import TqdmWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmWarning)  # text will do
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 def _finite(value: float) -> float:

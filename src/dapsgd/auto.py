@@ -18,9 +18,7 @@ _MANY_ENTRIES = 5_000_000  # of the data, from which a pass costs more than star
 _ROWS_A_COLUMN = 2.0  # from which mini-batches tell as much as all rows
 
 
-def choose(
-    problem: Problem, *, stochastic: bool, step: Any, average: bool, few_messages: bool = False
-) -> tuple[str, str]:
+def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_messages: bool = False) -> tuple[str, str]:
     """Return the algorithm for a problem, and the reason.
 
     Parameters

@@ -124,7 +124,8 @@ class SparseColumns:
 
     def block_norms(self, weights: Array, starts: Array) -> Array:
         """Return a bound on the norm of ``C.T @ diag(weights) @ C`` for each block of columns: the trace."""
-        squares = self._chosen.multiply(self._chosen).T @ weights
+        chosen = self._chosen
+        squares = type(chosen)((chosen.data * chosen.data, chosen.indices, chosen.indptr), chosen.shape).T @ weights
         sums: Array = np.add.reduceat(squares, starts[:-1]) if len(squares) else squares
         return sums.astype(np.float64)
 

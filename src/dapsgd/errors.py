@@ -1,10 +1,21 @@
 """The errors of this package that are not a plain ``ValueError`` or ``TypeError``."""
 
-__all__ = ["CompilationError", "DapsgdError", "DivergenceError", "FileFormatError"]
+__all__ = [
+    "CheckpointError",
+    "CompilationError",
+    "DapsgdError",
+    "DivergenceError",
+    "FileFormatError",
+    "OutOfMemoryError",
+]
 
 
 class DapsgdError(Exception):
     """The family of errors that only this package raises."""
+
+
+class CheckpointError(DapsgdError, ValueError):
+    """A checkpoint that cannot be gone on from: damaged, or of another problem, run or version; the sentence says which."""
 
 
 class CompilationError(DapsgdError, TypeError):
@@ -37,3 +48,7 @@ class DivergenceError(DapsgdError, ArithmeticError):
 
 class FileFormatError(DapsgdError, ValueError):
     """A file or folder that is damaged, or is not of the kind it should be; the sentence names it and says where."""
+
+
+class OutOfMemoryError(DapsgdError, MemoryError):
+    """Something that would need more memory than there is; raised before any of it is taken, with the size."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ def minimise(
     max_iter: int,
     scale: float = 1.0,
     observe: Callable[..., bool] | None = None,
+    keep: Callable[[int, Callable[[], Array]], None] | None = None,
     quick: bool = False,
 ) -> Fista:
     r"""Minimise f + h from a packed ``x0``, until the residual is at most ``tol * scale``.
@@ -53,6 +55,8 @@ def minimise(
         Each iteration is one pass over the data.
     observe : callable, optional
         Called with the iteration, x and its predictions after each; returns True to stop.
+    keep : callable, optional
+        Called with the iteration and a function that returns x after each.
     quick : bool, default False
         Find the step by backtracking from a first guess rather than know L before the start, and observe only points that
         are closer than the last by half: for those who want the answer, not the reference.
@@ -81,6 +85,8 @@ def minimise(
             momentum = following
         moved = float(np.linalg.norm((new - x).ravel())) / step
         x, at_x = new, at_new
+        if keep is not None:
+            keep(iteration, partial(_same, x))
         if observe is not None and (not quick or still or moved <= 0.5 * looked or iteration == max_iter):
             looked = min(looked, moved)
             if observe(iteration, x, at_x):
@@ -95,6 +101,10 @@ def minimise(
     if not quick and (not math.isfinite(residual) or residual > tol * scale):
         residual = problem.packed_residual(x)
     return Fista(x, iteration if max_iter > 0 else 0, residual)
+
+
+def _same(x: Array) -> Array:
+    return x
 
 
 def _first_step(problem: Problem, x: Array) -> float:

@@ -1,6 +1,6 @@
 """Algorithms that look at all rows at once: accelerated gradients, the Gram matrix, working sets.
 
-Each is ``run(problem, x0, limits, monitor)``. They use the cores that BLAS uses.
+Each is ``run(problem, limits, monitor, progress)``. They use the cores that BLAS uses.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from .runtimes._plan import Clock, Outcome
 
 if TYPE_CHECKING:
     from ._monitor import RunMonitor
+    from .checkpoints import Keeper, Saved
     from .problem import Problem
 
-__all__ = ["FULL", "Full", "Limits"]
+__all__ = ["FULL", "Full", "Limits", "Progress"]
 
 Array = np.ndarray[Any, Any]
 
@@ -31,90 +32,130 @@ class Limits(NamedTuple):
     quick: bool  # the answer alone is asked for, not the reference
 
 
+class Progress:
+    """How far a run is: what a checkpoint keeps of it. It goes on from the point, without the momentum."""
+
+    def __init__(self, x0: Array, keeper: Keeper) -> None:
+        self.x, self.iteration, self.clock = x0, 0, Clock()
+        self._keeper = keeper
+        self.resumed = keeper.join("run", self)
+
+    def keep(self, iteration: int, point: Callable[[], Array]) -> None:
+        """Keep a point if it is time to; nobody will change it."""
+        if self._keeper.is_due:
+            self.x, self.iteration = point(), iteration
+            self._keeper.offer()
+
+    def outcome(self, x: Array, iterations: int) -> Outcome:
+        """End the run here."""
+        self.x, self.iteration = x, iterations
+        return Outcome(x, x[:0], iterations, self.clock.seconds, np.array([iterations]), None)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        return {"x": self.x.copy(), "iteration": self.iteration, "seconds": self.clock.seconds}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint."""
+        self.x = saved.array("x", self.x)
+        self.iteration = saved.integer("iteration", 0, 1 << 62)
+        self.clock.set(saved.number("seconds", 0.0, np.inf))
+
+
 class Full(NamedTuple):
     """One algorithm."""
 
-    run: Callable[[Problem, Array, Limits, RunMonitor], Outcome]
+    run: Callable[[Problem, Limits, RunMonitor, Progress], Outcome]
     can_solve: Callable[[Problem], bool]
     needs: str  # said if it cannot
     max_iter: int  # by default
     passes: Callable[[int], float]  # that so many iterations make
 
 
-def _observer(clock: Clock, limits: Limits, monitor: RunMonitor) -> Callable[..., bool]:
-    """Return a function that hands a point to the monitor, off the clock."""
+def _observer(limits: Limits, monitor: RunMonitor, progress: Progress) -> Callable[..., bool]:
+    """Return a function that hands a point, so many iterations from here, to the monitor, off the clock."""
+    clock, done = progress.clock, progress.iteration
 
     def observe(iteration: int, x: Array, *known: Array) -> bool:
         clock.__exit__()
-        seconds = clock.seconds
+        iteration += done
         due = iteration % limits.every == 0 or iteration == limits.max_iter
-        stop = due and monitor.observe(iteration, seconds, x, *known)
+        stop = due and monitor.observe(iteration, clock.seconds, x, *known)
+        progress.keep(iteration, lambda: x)
         clock.__enter__()
         return stop
 
     return observe
 
 
-def _is_there(x0: Array, monitor: RunMonitor) -> bool:
-    """Record the start; tell whether it is the answer. Only zero can be: another point need not be exactly sparse or fused."""
-    return monitor.start(briefly=bool(x0.any())) and not x0.any()
+def _is_there(monitor: RunMonitor, progress: Progress, max_iter: int, briefly: bool = True) -> bool:
+    """Record the start, or go on from a checkpoint; tell whether the run ends here."""
+    there = monitor.start(briefly)
+    progress.keep(progress.iteration, lambda: progress.x)
+    return there or (progress.resumed and progress.iteration >= max_iter)
 
 
-def _outcome(x: Array, iterations: int, clock: Clock) -> Outcome:
-    return Outcome(x, x[:0], iterations, clock.seconds, np.array([iterations]), None)
-
-
-def _run_fista(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
-    clock = Clock()
+def _run_fista(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
+    x0 = progress.x
     fista.proximal_step(problem, x0, 1.0, search=True)  # compile before the clock starts
-    if _is_there(x0, monitor):
-        return _outcome(x0, 0, clock)
-    return _accelerate(problem, x0, 0, clock, limits, monitor)
+    # Of a first point only zero can be the answer: another need not be exactly sparse or fused.
+    if _is_there(monitor, progress, limits.max_iter, bool(x0.any())) and (progress.resumed or not x0.any()):
+        return progress.outcome(x0, progress.iteration)
+    return _accelerate(problem, limits, monitor, progress)
 
 
-def _accelerate(problem: Problem, x: Array, done: int, clock: Clock, limits: Limits, monitor: RunMonitor) -> Outcome:
-    """Run accelerated gradients from a point that took so many iterations to reach."""
-    observe = _observer(clock, limits, monitor)
-    with clock:
+def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
+    """Run accelerated gradients from where the run is."""
+    done = progress.iteration
+    with progress.clock:
         found = fista.minimise(
             problem,
-            x,
+            progress.x,
             tol=monitor.residual_tol,
             scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
             max_iter=limits.max_iter - done,
-            observe=lambda iteration, *known: observe(done + iteration, *known),
+            observe=_observer(limits, monitor, progress),
+            keep=lambda iteration, point: progress.keep(done + iteration, point),
             quick=limits.quick,
         )
-    return _outcome(found.x, done + found.iterations, clock)
+    return progress.outcome(found.x, done + found.iterations)
 
 
-def _run_gram(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
-    clock = Clock()
+def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
+    x0, done = progress.x, progress.iteration
     problem.packed_prox(x0, 1.0)  # compile before the clock starts
-    if monitor.start(briefly=True):
-        return _outcome(x0, 0, clock)
-    observe = _observer(clock, limits._replace(every=1), monitor)
-    with clock:
-        x, done = gram.minimise(problem, x0, tol=limits.tol, max_iter=limits.max_iter, observe=observe)
-    return _outcome(x, done, clock)
+    if _is_there(monitor, progress, limits.max_iter):
+        return progress.outcome(x0, done)
+    with progress.clock:
+        x, more = gram.minimise(
+            problem,
+            x0,
+            tol=limits.tol,
+            max_iter=limits.max_iter - done,
+            observe=_observer(limits._replace(every=1), monitor, progress),
+            keep=lambda iteration, point: progress.keep(done + iteration, point),
+        )
+    return progress.outcome(x, done + more)
 
 
-def _run_working_set(problem: Problem, x0: Array, limits: Limits, monitor: RunMonitor) -> Outcome:
-    clock = Clock()
+def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
+    x0, done = progress.x, progress.iteration
     problem.packed_prox(x0, 1.0)
     working_set.compile_for(problem)
-    if monitor.start(briefly=True):
-        return _outcome(x0, 0, clock)
-    observe = _observer(clock, limits._replace(every=1), monitor)
-    with clock:
-        x, done, finished = working_set.minimise(
-            problem, x0, max_iter=limits.max_iter, observe=observe, predictions=monitor.at_start
-        )
-    if finished:
-        return _outcome(x, done, clock)
-    # Too many coordinates are not zero: go on with all of them, for longer unless the user set the limit.
+    # Where too many coordinates are not zero all of them go on, for longer unless the user set the limit.
     longer = FULL["fista"].max_iter if limits.max_iter == FULL["working-set"].max_iter else limits.max_iter
-    return _accelerate(problem, x, done, clock, limits._replace(max_iter=longer, quick=True), monitor)
+    if _is_there(monitor, progress, longer):
+        return progress.outcome(x0, done)
+    if done < limits.max_iter or not progress.resumed:
+        observe = _observer(limits._replace(every=1), monitor, progress)
+        with progress.clock:
+            x, more, finished = working_set.minimise(
+                problem, x0, max_iter=limits.max_iter - done, observe=observe, predictions=monitor.at_start
+            )
+        outcome = progress.outcome(x, done + more)
+        if finished:
+            return outcome
+    return _accelerate(problem, limits._replace(max_iter=longer, quick=True), monitor, progress)
 
 
 FULL: dict[str, Full] = {

@@ -14,7 +14,7 @@ import numpy as np
 
 from ._jit import by_class, kernel
 
-__all__ = ["MiniBatch", "Share", "Snapshot", "loss_gradient", "loss_value"]
+__all__ = ["MiniBatch", "Share", "Snapshot", "loss_gradient", "slopes_of_losses", "sum_of_losses"]
 
 Array = np.ndarray[Any, Any]
 
@@ -147,18 +147,39 @@ def _separate_derivatives(loss: Any, predictions: Array, targets: Array, out: Ar
         out[k] = loss.derivative(predictions[k], targets[k])
 
 
-@by_class(arity=3)
-def loss_value(loss: type) -> Callable[..., float]:
-    """Return a row's loss."""
-    return _joint_value if getattr(loss, "joint", False) else _sum_of_values
+@by_class(arity=4)
+def sum_of_losses(loss: type) -> Callable[..., float]:
+    """Return the weighted sum of the rows' losses."""
+    return _sum_of_joint_values if getattr(loss, "joint", False) else _sum_of_values
 
 
-def _joint_value(loss: Any, predictions: Array, targets: Array) -> float:
-    return loss.value(predictions, targets)
-
-
-def _sum_of_values(loss: Any, predictions: Array, targets: Array) -> float:
+def _sum_of_joint_values(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
     total = 0.0
-    for k in range(predictions.size):
-        total += loss.value(predictions[k], targets[k])
+    for i in range(weights.size):
+        total += weights[i] * loss.value(predictions[i], targets[i])
     return total
+
+
+def _sum_of_values(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
+    total = 0.0
+    for i in range(weights.size):
+        for k in range(predictions.shape[1]):
+            total += weights[i] * loss.value(predictions[i, k], targets[i, k])
+    return total
+
+
+@by_class(arity=5)
+def slopes_of_losses(loss: type) -> Callable[..., None]:
+    """Write the gradients of the rows' losses in their predictions to ``out``."""
+    return _joint_gradients if getattr(loss, "joint", False) else _derivatives
+
+
+def _joint_gradients(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
+    for i in range(weights.size):
+        loss.gradient(predictions[i], targets[i], out[i])
+
+
+def _derivatives(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
+    for i in range(weights.size):  # a view of a row costs more than its only entry
+        for k in range(predictions.shape[1]):
+            out[i, k] = loss.derivative(predictions[i, k], targets[i, k])

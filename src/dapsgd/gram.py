@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import rows as _rows
+from ._memory import require_memory
 from ._terms import run_prox
 from .dual import dual_of_quadratic, has_gap
 from .losses import is_quadratic
@@ -48,6 +50,7 @@ def can_solve(problem: Problem) -> bool:
 def make_gram(problem: Problem) -> Gram:
     """Look at the data once; it must be dense."""
     n, p = problem.n, problem.p
+    require_memory(3 * 8 * p * p, f"the Gram matrix of {p} columns", "use another algorithm, such as 'fista'")
     weights = problem._weights.astype(np.float64) * (problem.loss.curvature / n)
     targets = problem._targets
     Q, B, sums = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p)
@@ -90,12 +93,19 @@ def _norm(Q: Array) -> float:
 
 
 def minimise(
-    problem: Problem, x0: Array, *, tol: float, max_iter: int, observe: Callable[[int, Array, Array, Array], bool]
+    problem: Problem,
+    x0: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    observe: Callable[[int, Array, Array, Array], bool],
+    keep: Callable[[int, Callable[[], Array]], None],
 ) -> tuple[Array, int]:
     """Minimise from a packed ``x0`` by accelerated proximal gradients; return the last point and the number of iterations.
 
     ``observe(iteration, x, predictions, gradient)`` is called when the point is accurate to ``tol`` as far as can be told
     without the data; True ends the run, otherwise it goes on to a fraction of that.
+    ``keep(iteration, point)`` is called after each, with a function that returns the point.
     """
     gram = problem._gram
     step = 1.0 / max(gram.norm, np.finfo(np.float64).tiny)
@@ -118,6 +128,7 @@ def minimise(
             following, momentum = new + (momentum - 1.0) / faster * (new - W), faster
         still = bool((new == W).all() and (W == Y).all())
         W, Y = new, following
+        keep(iteration, partial(_packed, problem, gram, W))
         if still or iteration == max_iter:
             arrived = True
         elif certified and moved <= 0.5 * looked:

@@ -41,7 +41,7 @@ Array = np.ndarray[Any, Any]
 
 _FORMAT, _VERSION = "dapsgd model", 1
 _NUMBERS = ("n_iter_", "objective_", "residual_", "dual_gap_", "alpha_", "l1_ratio_")  # kept if a model has them
-_DAMAGED = (
+DAMAGED = (
     OSError,
     EOFError,
     ValueError,
@@ -195,7 +195,7 @@ def _read(path: Path) -> dict[str, Array]:
             return {name: stored_array(path, archive, name).copy() for name in wanted}
     except FileFormatError:
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise FileFormatError(f"{path} is damaged, or is no model file: {reason}") from None
 

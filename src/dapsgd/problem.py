@@ -14,8 +14,9 @@ from . import rows as _rows
 from ._checks import finite_array, flag, non_negative
 from ._handles import Handle
 from ._jit import kernel, run
+from ._summaries import about_problem, as_html, as_text
 from ._terms import bind, check_loss, check_regularizer, prox_handle, run_prox, run_value
-from .gradients import loss_gradient, loss_value
+from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
 from .partitions import Partitions
 from .regularizers import Zero
@@ -260,6 +261,12 @@ class Problem:
         packed[self.p] = intercept
         return packed
 
+    def intercept_of(self, x: Array) -> Any:
+        """Return the intercept in a packed parameter; 0.0 without one."""
+        if not self.fit_intercept:
+            return 0.0
+        return float(x[self.p]) if x.ndim == 1 else x[self.p].copy()
+
     @property
     def packed_shape(self) -> tuple[int, ...]:
         """The shape of a packed parameter."""
@@ -277,16 +284,17 @@ class Problem:
     def smooth_value(self, x: Array, predictions: Array) -> float:
         """Return f, loss and l2, given the predictions at x."""
         total = run(mean_loss, self.loss, predictions, self._targets, self._weights)
-        return float(total) + self.l2 * float(np.vdot(x[: self.p], x[: self.p]))
+        return float(total) + (self.l2 * float(np.vdot(x[: self.p], x[: self.p])) if self.l2 else 0.0)
 
     def penalty(self, x: Array) -> float:
         """Return h at a packed parameter."""
         return run_value(self._bound, x[: self.p])
 
-    def packed_gradient(self, x: Array, predictions: Array | None = None) -> Array:
-        """Return the gradient of f at a packed parameter."""
-        predictions = self.predict(x) if predictions is None else predictions
-        gradient = _rows.transpose_times(self._rows, self.slopes(predictions).reshape(self.n, *self.shape[1:]))
+    def packed_gradient(self, x: Array, predictions: Array | None = None, slopes: Array | None = None) -> Array:
+        """Return the gradient of f at a packed parameter; predictions and slopes save work if they are known."""
+        if slopes is None:
+            slopes = self.slopes(self.predict(x) if predictions is None else predictions)
+        gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
         gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
         return np.ascontiguousarray(gradient, dtype=self.dtype)
 
@@ -371,6 +379,11 @@ class Problem:
         """Sparse data in a form that gives columns fast."""
         return self._fact("by columns", lambda: _rows.matrix(self._rows).tocsc())
 
+    @property
+    def storage(self) -> str:
+        """How the data is kept: ``"dense"`` or ``"CSR"``."""
+        return "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
+
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is an address in this process."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_prox", "_double_prox")}
@@ -378,32 +391,35 @@ class Problem:
     def __repr__(self) -> str:
         if self.partitions is not None:
             return f"Problem({self.partitions!r}, {type(self.loss).__name__} + {type(self.regularizer).__name__})"
-        kind = "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
         targets = f", {self.shape[1]} targets" if len(self.shape) == 2 else ""
         intercept = ", intercept" if self.fit_intercept else ""
         regularizer = type(self.regularizer).__name__
         return (
-            f"Problem({self.n} x {self.p} {kind} {self.dtype}{targets}, {type(self.loss).__name__} + {regularizer}, "
+            f"Problem({self.n} x {self.p} {self.storage} {self.dtype}{targets}, {type(self.loss).__name__} + {regularizer}, "
             f"l2={self.l2:g}{intercept})"
         )
+
+    def __str__(self) -> str:
+        return as_text("Problem", about_problem(self))
+
+    def _repr_html_(self) -> str:
+        return as_html("Problem", about_problem(self))
 
 
 @kernel
 def mean_loss(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
     """Return the weighted mean of the rows' losses, added in double precision."""
-    total = 0.0
-    for i in range(weights.size):
-        total += weights[i] * loss_value(loss, predictions[i], targets[i])
-    return total / weights.size
+    return sum_of_losses(loss, predictions, targets, weights) / weights.size
 
 
 @kernel
 def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
     """Write the derivative of the mean loss in every prediction to ``out``."""
+    slopes_of_losses(loss, predictions, targets, weights, out)
     for i in range(weights.size):
-        loss_gradient(loss, predictions[i], targets[i], out[i])
+        share = weights[i] / weights.size
         for k in range(out.shape[1]):
-            out[i, k] *= weights[i] / weights.size
+            out[i, k] *= share
 
 
 @kernel

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import non_negative_integer
+from ._summaries import about_result, as_html, as_text, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -230,3 +231,9 @@ class Result:
             f"Result({state}: objective {self.objective:.6g}, {accuracy}, {self.iterations} iterations, "
             f"{self.passes:.4g} passes, {self.seconds:.3g} s, {self.workers} worker{'s' * (self.workers != 1)})"
         )
+
+    def __str__(self) -> str:
+        return as_text("Result", about_result(self))
+
+    def _repr_html_(self) -> str:
+        return as_html("Result", about_result(self), picture(self.trace))

@@ -22,8 +22,18 @@ import numpy as np
 from ._checks import finite_array
 from ._jit import kernel
 from ._loops import fill
+from ._memory import require_memory
 
-__all__ = ["CsrRows", "DenseRows", "FarRows", "make_rows", "predict", "spectral_norm_squared", "squared_norms", "transpose_times"]
+__all__ = [
+    "CsrRows",
+    "DenseRows",
+    "FarRows",
+    "make_rows",
+    "predict",
+    "spectral_norm_squared",
+    "squared_norms",
+    "transpose_times",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -189,11 +199,20 @@ def make_rows(X: Any, fit_intercept: bool) -> DenseRows | CsrRows:
     """Check a data matrix and return its rows; a dense array in memory is copied only if it is not in C order."""
     if hasattr(X, "tocsr"):  # every SciPy sparse format has it; importing scipy.sparse only to ask costs 0.2 s
         return _csr_rows(X, fit_intercept)
+    if isinstance(X, np.ndarray):
+        _check_memory(X)
     array = finite_array("X", X)
     _check_shape(array.shape)
     if not isinstance(X, np.memmap):
         array = np.ascontiguousarray(array)
     return DenseRows(np.asarray(array), fit_intercept)
+
+
+def _check_memory(X: Array) -> None:
+    """Refuse data whose copy would need more memory than there is."""
+    if X.dtype not in (np.float32, np.float64) or not (X.flags.c_contiguous or isinstance(X, np.memmap)):
+        size = X.size * (4 if X.dtype == np.float32 else 8)
+        require_memory(size, f"a copy of X, which is {X.dtype} and not float32 or float64 in C order,", "convert it in a file")
 
 
 def _csr_rows(X: Any, fit_intercept: bool) -> CsrRows:

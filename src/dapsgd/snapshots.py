@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import rows as _rows
 from ._jit import compiled
+from ._memory import require_memory
 from .problem import Problem, loss_slopes
+from .runtimes._blas import single_threaded_blas
 from .runtimes._team import Team
+
+if TYPE_CHECKING:
+    from .checkpoints import Saved
 
 __all__ = ["Refresher", "epoch_length"]
 
@@ -96,6 +101,11 @@ class Refresher:
         width = max(1, (problem.p + 1) * problem.dtype.itemsize)
         size = max(64, _BLOCK_BYTES // width, -(-problem.n // 256))
         self._blocks = [slice(start, min(start + size, problem.n)) for start in range(0, problem.n, size)]
+        require_memory(
+            len(self._blocks) * 8 * self.mean.size,
+            f"the gradients of {len(self._blocks)} blocks of rows",
+            "use 'dap-sgd' or 'fista'",
+        )
         block = self._blocks[0]
         arguments = problem._targets[block], problem._targets[block], problem._weights[block], self.at_snapshot[block]
         self._slopes = compiled(loss_slopes, problem.loss, *arguments)
@@ -148,6 +158,25 @@ class Refresher:
         for part in parts:
             total += part
         return total
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps: where the snapshot was taken, and it is taken there again."""
+        taken = self._x is not None
+        best = self._best if math.isfinite(self._best) else None
+        return {
+            "x": self.mean[:0].copy() if self._x is None else self._x.copy(),
+            "taken": taken,
+            "best": best,
+            "setbacks": self.setbacks,
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint."""
+        self.setbacks = saved.integer("setbacks", 0, _SETBACKS)
+        self._best = math.inf if saved.item("best") is None else saved.number("best", -math.inf, math.inf)
+        if saved.item("taken") is True:
+            with single_threaded_blas():  # as during the run, to have the same bits
+                self._take(saved.array("x", self.mean))
 
     def known(self, x: Array) -> tuple[Array, Array] | tuple[None, None]:
         """Return the predictions and the gradient of f at x, if that is where the last snapshot was taken."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any
 
@@ -12,12 +12,15 @@ import numpy as np
 
 from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
+from ._kept import keep_full, keep_plan
+from ._memory import require_memory
 from ._monitor import Checkup, RunMonitor
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
+from .checkpoints import Keeper
 from .fista import proximal_step
-from .full import FULL, Limits
+from .full import FULL, Limits, Progress
 from .gradients import Share, Snapshot
 from .problem import Problem
 from .result import Result
@@ -59,6 +62,8 @@ def solve(
     x_star: Any = None,
     record_every: int | None = None,
     record_schedule: bool = False,
+    checkpoint: Any = None,
+    resume: bool = False,
     callbacks: Sequence[Callable[[Checkup], Any]] = (),
     progress: bool = False,
 ) -> Result:
@@ -105,6 +110,12 @@ def solve(
         Record a point every so many iterations; by default about 100 points.
     record_schedule : bool, default False
         Keep what happened in which order in ``result.schedule``, for ``Replay``.
+    checkpoint : path or Checkpoint, optional
+        Keep the run in this file, every five seconds or as ``Checkpoint(path, every)`` says, at its end, and on SIGINT and
+        SIGTERM before they take effect. See :doc:`trust`.
+    resume : bool, default False
+        Go on from the file if it is there, otherwise start from the beginning. With one worker the result is that of a run
+        which was never interrupted, to the last bit.
     callbacks : sequence of callables
         Each is called with a :class:`Checkup` at every recorded point, off the clock; one that returns True ends the run.
     progress : bool, default False
@@ -118,6 +129,8 @@ def solve(
     ------
     DivergenceError
         If the step is too long for the problem.
+    CheckpointError
+        If the checkpoint to go on from is damaged, or is of another problem, run or version.
 
     Examples
     --------
@@ -136,7 +149,7 @@ def solve(
         raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")
     chosen = known_name("algorithm", algorithm, [*ALGORITHMS, "auto"])
     if isinstance(runtime, Ray):
-        runtime.check(chosen, problem, record_schedule)
+        runtime.check(chosen, problem, record_schedule, checkpoint)
         with runtime.open(problem, workers) as cluster:
             result = solve(**{**given, "problem": cluster.problem, "runtime": cluster, "workers": cluster.workers})
             if problem.partitions is not None:
@@ -191,6 +204,7 @@ def solve(
             return share_step(problem, shares, start, blocks)
         return (snapshot_step if epoch else _safe_step)(problem, start, batch_size, delay)
 
+    keeper = Keeper(checkpoint, flag("resume", resume))
     _ = problem._prox  # compiled, and its term checked, before anything else is done with it
     careful = epoch > 0 and step is None
     refresh: Refresher | None = None
@@ -211,18 +225,23 @@ def solve(
         residuals=chosen == "fista" or record_every is not None or not (name in FULL or careful),
         snapshots=refresh,
     )
-    try:
+    with keeper, closing(monitor):
         if spec.estimator is None:
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
+            keep_full(keeper, name, start, problem, monitor)
             limits = Limits(length, 1 if record_every is None else every, tol, quick=chosen == "auto")
             with single_threaded_blas() if blas_workers == 1 else nullcontext():
-                outcome = FULL[name].run(problem, start, limits, monitor)
+                outcome = FULL[name].run(problem, limits, monitor, Progress(start, keeper))
         else:
-            parts, alive = None, None
+            parts: Any = None
+            alive: Any = None
             if not isinstance(executor, Cluster):  # whose workers make their own
                 kept: tuple[Any, ...] = () if refresh is None else (refresh.at_snapshot, refresh.mean)
-                memory = (problem.n, np.stack([start] * workers)) if aggregated else ()
+                memory: tuple[Any, ...] = ()
+                if aggregated:
+                    require_memory(workers * start.nbytes, f"a point for each of {workers} workers", "use fewer workers")
+                    memory = (problem.n, np.stack([start] * workers))
                 parts, alive = make_parts(problem, spec, start, (problem.p,) if aggregated else kept, memory)
             rule = _pick_rule(step, problem, safe_step, length, constant=epoch > 0 or aggregated)
             if aggregated:
@@ -250,15 +269,15 @@ def solve(
                 refresh_every=epoch,
                 elementwise=spec.update is not Coupled or has_trait(type(problem._bound), "elementwise"),
                 seed=_seed_sequence(seed),
+                keeper=keeper,
             )
-            outcome = executor.run(plan, monitor)
+            outcome = executor.run(keep_plan(plan, name, executor, seed, problem, monitor), monitor)
+        keeper.finish()
         polish = safe_step() if careful else None
         result = _finish(problem, outcome, monitor, name, because, workers, average, passes(outcome.iterations), polish)
         if refresh is not None and refresh.setbacks:
             result.message += f"; the objective went up {refresh.setbacks} times, each time the step was halved"
         return result
-    finally:
-        monitor.close()
 
 
 def make_parts(
@@ -413,7 +432,7 @@ def _finish(
     return Result(
         x=x[: problem.p].copy(),
         iterate=iterate[: problem.p].copy(),
-        intercept=_intercept(problem, x),
+        intercept=problem.intercept_of(x),
         objective=certificate.objective,
         _residual=certificate.residual if math.isfinite(certificate.residual) else partial(problem.packed_residual, x),
         gap=certificate.gap,
@@ -437,9 +456,3 @@ def _polish(problem: Problem, x: Array, step: float | None) -> Array:
     lipschitz = problem.lipschitz()
     search = not math.isfinite(lipschitz)
     return proximal_step(problem, x, 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz, search)[0]
-
-
-def _intercept(problem: Problem, x: Array) -> Any:
-    if not problem.fit_intercept:
-        return 0.0
-    return float(x[problem.p]) if x.ndim == 1 else x[problem.p].copy()

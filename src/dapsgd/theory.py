@@ -27,6 +27,7 @@ import numpy as np
 from . import rows as _rows
 from ._checks import finite_array, non_negative, non_negative_integer, number, positive, positive_integer
 from ._jit import run
+from ._memory import require_memory
 from ._terms import has_trait
 from .fista import minimise
 from .problem import Problem, loss_slopes
@@ -264,6 +265,7 @@ def strong_convexity(problem: Problem) -> float:
     if convexity == 0.0 or size > _EXACT_COLUMNS or (problem.n < size and not problem.fit_intercept):
         return least
     weights = problem._weights.astype(np.float64) / problem.n
+    require_memory(2 * 8 * problem.n * size, "a dense copy of X in double precision", "give mu yourself")
     X: Any = _rows.matrix(problem._rows)
     X = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)).astype(np.float64)
     if problem.fit_intercept:

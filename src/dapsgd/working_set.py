@@ -123,6 +123,8 @@ class _Search:
         if predictions is None:
             predictions = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
         self.predictions = predictions
+        self._of_rows: Array | None = None  # the slopes of the losses there, if they were computed
+        self._objective: float | None = None
         self._columns = self._space.columns()
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
@@ -163,7 +165,7 @@ class _Search:
 
     def _look(self) -> None:
         """Find the gradient: one pass over the data."""
-        self.gradient = self._problem.packed_gradient(self.x, self.predictions)
+        self.gradient = self._problem.packed_gradient(self.x, self.predictions, self._of_rows)
         self._slopes, self._free_slopes = self._space.pull(self.gradient)
 
     def _set(self, units: Array) -> None:
@@ -316,7 +318,7 @@ class _Search:
         self._z, self._free = self._z + length * direction, self._free + length * shift
         self.predictions = self.predictions + problem.dtype.type(length) * along
         if not self._quadratic:
-            slopes = problem.slopes(self.predictions)
+            slopes = self._of_rows = problem.slopes(self.predictions)
             self._slopes[rows] = self._columns.transpose_times(slopes) + self._space.ridge * self._z[rows]
             self._free_slopes = self._free_columns.T @ slopes
         return True
@@ -331,14 +333,16 @@ class _Search:
                 smooth = problem.smooth_value(x, self.predictions + problem.dtype.type(length) * along)
             return smooth + problem.penalty(x)
 
-        here = value(0.0)
+        here = value(0.0) if self._objective is None else self._objective
         full = self._space.join(self._z + direction, self._free + shift)
         slope = float(np.vdot(self._slopes, direction)) + float(np.vdot(self._free_slopes, shift))
         slope += problem.penalty(full) - problem.penalty(self.x)
         slack = 50.0 * float(np.finfo(problem.dtype).eps) * abs(here)
         length = 1.0
         for _ in range(40):
-            if value(length) <= here + 0.01 * length * min(slope, 0.0) + slack:
+            there = value(length)
+            if there <= here + 0.01 * length * min(slope, 0.0) + slack:
+                self._objective = there
                 return length
             length *= 0.5
         return 0.0

@@ -14,6 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._checks import flag, non_negative
+from .._summaries import about_result, as_html, as_text, picture
 from ..fista import proximal_step
 from ..problem import Problem
 from ..regularizers import Box, NonNegative
@@ -220,6 +221,36 @@ class LinearModel(BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return result
+
+    # Showing.
+
+    def __str__(self) -> str:
+        """Return the parameters, and once it is fitted a summary."""
+        return as_text(repr(self), self._about()) if hasattr(self, "result_") else repr(self)
+
+    def _about(self) -> dict[str, str]:
+        seen = self.n_features_in_
+        lines = {"columns": f"{seen:,}", "penalty": str(self.penalty)}
+        if hasattr(self, "alpha_"):
+            lines["alpha"] = f"{self.alpha_:.6g}, chosen by cross-validation"
+        return lines | about_result(self.result_)
+
+    def _fitted_html(self) -> str:
+        if not hasattr(self, "result_"):
+            return ""
+        return as_html("Fitted", self._about(), picture(self.trace_))
+
+    @property
+    def _repr_html_(self) -> Any:
+        diagram = super()._repr_html_  # which raises where scikit-learn is configured to show text
+        return lambda: diagram() + self._fitted_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Add to scikit-learn's diagram what the fit was like."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._fitted_html()
+        return bundle
 
     def _bounded(self) -> bool:
         """Tell whether the coefficients are bounded, which may leave no good fit."""

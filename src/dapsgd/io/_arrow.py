@@ -42,9 +42,12 @@ def _schema(path: Path) -> Any:
     pa = pyarrow()
     with open(path, "rb"), reading(path, _kind(path), *_errors()):  # opened first: a missing file is another matter
         if _is_parquet(path):
-            return pa.parquet.read_schema(path)
-        with pa.ipc.open_file(path) as file:
-            return file.schema
+            schema = pa.parquet.read_schema(path)
+        else:
+            with pa.ipc.open_file(path) as file:
+                schema = file.schema
+        _ = schema.names  # decoded when they are first asked for
+        return schema
 
 
 def _kind(path: Path) -> str:

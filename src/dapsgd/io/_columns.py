@@ -43,7 +43,7 @@ def pick(path: Path, names: Sequence[str] | None, count: int, options: Options) 
                 f"{path}: column {j} has no name in the header; name it, or leave it out with drop={j} (--drop {j})"
             )
     if not features:
-        raise ValueError(f"{path} has no column left for X: {count} column(s), of which {len(targets)} are targets")
+        raise FileFormatError(f"{path} has no column left for X: {count} column(s), of which {len(targets)} are targets")
     feature_names = None if names is None else tuple(names[j] for j in features)
     return Picked(features, targets, feature_names, tuple(_shown(names, j) for j in targets))
 

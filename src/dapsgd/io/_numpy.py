@@ -167,12 +167,21 @@ class _Stored:
         content = self._file.read(wanted)
         if len(content) != wanted:
             raise FileFormatError(f"{self.what} is damaged: it ends early")
-        return np.frombuffer(content, self.header.dtype).reshape(shape)
+        array = np.frombuffer(content, self.header.dtype).reshape(shape)
+        if array.dtype.kind == "U" and not _is_text(content, array.dtype):
+            raise FileFormatError(f"{self.what} is damaged: it holds characters that do not exist")
+        return array
 
     def finish(self) -> None:
         """Read to the end, where the checksum is compared, and close."""
         self._file.read(1)
         self._file.close()
+
+
+def _is_text(content: bytes, dtype: np.dtype[Any]) -> bool:
+    """Tell whether all characters exist; NumPy takes any number for one, and Python then fails."""
+    points = np.frombuffer(content, np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+    return bool((points <= 0x10FFFF).all()) and not ((points >= 0xD800) & (points < 0xE000)).any()
 
 
 def stored_array(path: Path, archive: zipfile.ZipFile, name: str) -> Array:

@@ -30,17 +30,14 @@ class Logistic(NamedTuple):
     def value(self, pred: float, y: float) -> float:
         """Return the loss of one prediction."""
         margin = y * pred
-        if margin > 0.0:
-            return self.scale * math.log1p(math.exp(-margin))
-        return self.scale * (math.log1p(math.exp(margin)) - margin)
+        return self.scale * (math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0))
 
     def derivative(self, pred: float, y: float) -> float:
         """Return the derivative in ``pred``."""
         margin = y * pred
-        if margin > 0.0:
-            shrunk = math.exp(-margin)
-            return -self.scale * y * shrunk / (1.0 + shrunk)
-        return -self.scale * y / (1.0 + math.exp(margin))
+        shrunk = math.exp(-abs(margin))
+        above = shrunk if margin > 0.0 else 1.0  # chosen, not branched to: signs are hard to predict
+        return -self.scale * y * above / (1.0 + shrunk)
 
     def second_derivative(self, pred: float, y: float) -> float:
         """Return the second derivative in ``pred``."""

@@ -7,16 +7,20 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._jit import compiled
+from .._memory import require_memory
 from ..result import Schedule
 from ..updates import make_buffers, padded
 from . import _engine as engine
 from ._locks import acquire, locks
 from ._plan import Clock, Monitor, Outcome, Plan
+
+if TYPE_CHECKING:
+    from ..checkpoints import Saved
 
 __all__ = ["Crew", "count_stripes", "make_crew"]
 
@@ -47,6 +51,7 @@ class Crew:
         self._log = _make_log(plan)
         self._shared = _make_shared(plan, stripes, self._ledger, self._log)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
+        self._drawn_from = [stream.bit_generator.state for stream in self._streams]  # where each was before its last draw
         self._own = [_make_own(plan, worker, self._shared.x) for worker in range(plan.workers)]
         for worker in range(plan.workers):
             self._draw(worker)
@@ -167,8 +172,55 @@ class Crew:
             schedule = Schedule(log.worker[:done], log.read[:done], log.rows[:done], self.plan.max_delay)
         return Outcome(self._shared.x, self._shared.mean, done, self.clock.seconds, log.delays.copy(), schedule)
 
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps. No worker runs: none holds a lease, and what it has drawn is drawn again."""
+        log, done = self._log, self.iteration
+        logged = done if self.plan.record_schedule else 0
+        return {
+            "iteration": done,
+            "seconds": self.clock.seconds,
+            "scale": self._rule.scale,
+            "snapshot_at": self._snapshot_at,
+            "streams": list(self._drawn_from),
+            "drawn": np.array([own.state[engine.DRAWN] for own in self._own]),
+            "x": self._shared.x.copy(),
+            "mean": self._shared.mean.copy(),
+            "spent": log.spent.copy(),
+            "delays": log.delays.copy(),
+            "worker": log.worker[:logged].copy(),
+            "read": log.read[:logged].copy(),
+            "rows": log.rows[:logged].copy(),
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint."""
+        plan, log, counters = self.plan, self._log, self._ledger.counters
+        done = saved.integer("iteration", 0, plan.max_iter)
+        self.clock.set(saved.number("seconds", 0.0, math.inf))
+        self._rule = plan.rule._replace(scale=saved.number("scale", 0.0, plan.rule.scale))
+        self._snapshot_at = saved.integer("snapshot_at", -1, done)
+        self._shared.x[...] = saved.array("x", self._shared.x)
+        self._shared.mean[...] = saved.array("mean", self._shared.mean)
+        log.spent[...] = saved.array("spent", log.spent)
+        log.delays[...] = saved.array("delays", log.delays)
+        if log.delays.sum() != done or (log.delays < 0).any():
+            raise saved.damaged("its delays do not add up to its iterations")
+        logged = done if plan.record_schedule else 0
+        for name, column in (("worker", log.worker), ("read", log.read), ("rows", log.rows)):
+            column[:logged] = saved.array(name, column[:logged])
+        drawn = saved.array("drawn", np.zeros(plan.workers, np.int64))
+        for worker, own in enumerate(self._own):
+            saved.stream("streams", worker, self._streams[worker])
+            self._draw(worker)
+            if not 0 <= drawn[worker] <= len(own.draws):
+                raise saved.damaged("a worker has used more rows than it has drawn")
+            own.state[engine.DRAWN] = drawn[worker]
+        counters[engine.ITERATION] = done
+        counters[engine.RECORD_NEXT] = (done // plan.record_every + 1) * plan.record_every
+
     def _draw(self, worker: int) -> None:
         own = self._own[worker]
+        self._drawn_from[worker] = self._streams[worker].bit_generator.state
         own.draws[:] = self.plan.draw(worker, self._streams[worker], len(own.draws))
         own.state[engine.DRAWN] = 0
 
@@ -176,6 +228,7 @@ class Crew:
 @contextmanager
 def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
     """Allocate a crew, of whom so many work at once, and its locks; freed afterwards, when no worker runs any more."""
+    _check_memory(plan)
     stripes = count_stripes(plan)
     with locks(stripes + plan.workers) as addresses:
         crew = Crew(plan, active, addresses.taken[:stripes], addresses.taken[stripes:])
@@ -184,6 +237,15 @@ def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
             yield crew
         finally:
             crew.close()
+
+
+def _check_memory(plan: Plan) -> None:
+    """Refuse a run that would need more memory than there is."""
+    copies = plan.workers * (4 * plan.x0.nbytes + 8 * max(_DRAWS, plan.batch_size))  # a worker's copy, message and buffers
+    records = (_slots(plan) + plan.workers) * plan.x0.nbytes
+    schedule = plan.max_iter * 8 * (2 + plan.batch_size) if plan.record_schedule else 0
+    advice = "use fewer workers" if copies > schedule else "use record_schedule=False or a smaller max_iter"
+    require_memory(copies + records + schedule + 16 * plan.max_delay, f"a run of {plan.workers} workers", advice)
 
 
 def count_stripes(plan: Plan) -> int:

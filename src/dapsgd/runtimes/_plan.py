@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +14,8 @@ from ..steps import StepRule
 from ..updates import Parts
 
 if TYPE_CHECKING:
+    from ..checkpoints import Keeper
+    from ..snapshots import Refresher
     from .ray.statistics import ClusterStatistics
 
 __all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
@@ -43,11 +44,12 @@ class Plan:
     shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
     blocks: int  # into which a worker cuts its share, where a message is about all of them
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
-    refresh: Callable[[Array, bool], float] | None  # takes a snapshot for the estimator, while no worker runs: see Refresher
+    refresh: Refresher | None  # takes a snapshot for the estimator, while no worker runs
     careful: bool  # does it go back when a worker fails?
     refresh_every: int  # iterations; from the first on
     elementwise: bool  # may the master's prox be run stripe by stripe?
     seed: np.random.SeedSequence
+    keeper: Keeper  # of checkpoints
 
     def draw(self, worker: int, stream: np.random.Generator, count: int) -> Array:
         """Draw the rows of so many mini-batches, each row as likely as any other; or name the worker's share of them."""
@@ -122,6 +124,10 @@ class Clock:
     def __exit__(self, *_: object) -> None:
         """Stop the clock."""
         self._before, self._since = self.seconds, None
+
+    def set(self, seconds: float) -> None:
+        """Go on from a time, while it stands still."""
+        self._before = seconds
 
     @property
     def seconds(self) -> float:

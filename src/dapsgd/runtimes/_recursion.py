@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from .._jit import compiled, kernel
 from .._loops import copy
+from .._memory import require_memory
 from ..result import Schedule
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, make_buffers, work
@@ -17,12 +18,16 @@ from ._blas import single_threaded_blas
 from ._engine import average
 from ._plan import Clock, Monitor, Outcome, Plan
 
+if TYPE_CHECKING:
+    from ..checkpoints import Saved
+
 __all__ = ["Piece", "follow"]
 
 Array = np.ndarray[Any, Any]
 
 _SLICE_SECONDS = 0.1  # how long Ctrl-C, progress and callbacks may have to wait
 _SLICE_UPDATES = 1 << 16
+_KEPT = ("x", "mean", "versions", "spent", "delays")  # of a course, in a checkpoint
 
 
 class Piece(NamedTuple):
@@ -68,57 +73,110 @@ def advance(parts: Parts, rule: StepRule, course: Course, start: int, read: Arra
     return read.size
 
 
+class _Walk:
+    """How far the recursion is: what a checkpoint keeps of it."""
+
+    def __init__(self, plan: Plan, length: int, longest: int) -> None:
+        self.plan, self._length = plan, length
+        self.course = _make_course(plan, longest)
+        self.clock = Clock()
+        self.done = 0
+        self.seconds = 0.0  # of the last update, simulated ones included
+        self.rule = plan.rule
+        self.snapshot_at = -1
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps; the order of the updates is found again from the beginning."""
+        kept = {name: getattr(self.course, name).copy() for name in _KEPT}
+        numbers = {"iteration": self.done, "seconds": self.clock.seconds, "scale": self.rule.scale}
+        return {**kept, **numbers, "snapshot_at": self.snapshot_at}
+
+    def restore(self, saved: Saved) -> None:
+        """Go on from a checkpoint."""
+        self.done = saved.integer("iteration", 0, self._length)
+        self.clock.set(saved.number("seconds", 0.0, np.inf))
+        self.seconds = self.clock.seconds
+        self.rule = self.plan.rule._replace(scale=saved.number("scale", 0.0, self.plan.rule.scale))
+        self.snapshot_at = saved.integer("snapshot_at", -1, self.done)
+        for name in _KEPT:
+            array = getattr(self.course, name)
+            array[...] = saved.array(name, array)
+        if self.course.delays.sum() != self.done or (self.course.delays < 0).any():
+            raise saved.damaged("its delays do not add up to its iterations")
+
+    def refresh(self, failed: bool) -> bool:
+        """Take a snapshot, which may put the parameter back; tell whether steps are shorter from now on."""
+        plan, course = self.plan, self.course
+        if plan.refresh is None:
+            return False
+        factor = plan.refresh(course.x, failed)
+        following = plan.rule._replace(scale=plan.rule.scale * factor)
+        shorter = following != self.rule
+        if shorter:
+            course.versions[:] = course.x  # nobody shall go on from where it went wrong
+        self.rule = following
+        if not failed:
+            self.snapshot_at = self.done
+        return shorter
+
+
 def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callable[[int, int], Piece]) -> Outcome:
     """Run ``length`` updates whose delays are at most ``longest``; ``take(start, stop)`` says which."""
-    course = _make_course(plan, longest)
+    walk = _Walk(plan, length, longest)
+    course, clock = walk.course, walk.clock
     none = np.zeros(0, np.int64)
     run = compiled(advance, plan.parts, plan.rule, course, 0, none, np.zeros((0, plan.batch_size), np.int64))
     pieces: list[Piece] = []
-    clock, seconds, updates = Clock(), 0.0, 64
-    done, stop, rule, snapshot_at = 0, monitor.start(), plan.rule, -1
+
+    def next_piece(start: int, stop: int) -> Piece:
+        piece = take(start, stop)
+        if plan.record_schedule:
+            pieces.append(piece)
+        if piece.finished is not None:
+            walk.seconds = float(piece.finished[-1])
+        return piece
+
+    if plan.keeper.join("run", walk):
+        for start in range(0, walk.done, _SLICE_UPDATES):
+            next_piece(start, min(start + _SLICE_UPDATES, walk.done))
+    updates, stop = 64, monitor.start()
+    plan.keeper.offer()
     with single_threaded_blas():
-        while done < length and not stop:
-            record = (done // plan.record_every + 1) * plan.record_every
-            piece = take(done, min(done + updates, record, length, plan.next_stop(done)))
+        while walk.done < length and not stop:
+            record = (walk.done // plan.record_every + 1) * plan.record_every
+            piece = next_piece(walk.done, min(walk.done + updates, record, length, plan.next_stop(walk.done)))
             began = time.perf_counter()
             with clock:
-                if snapshot_at != done and plan.is_due(done):
-                    rule, snapshot_at = _refresh(plan, course, rule, False), done
-                start = done
-                while done < start + len(piece.read):
-                    done += run(plan.parts, rule, course, done, piece.read[done - start :], piece.rows[done - start :])
-                    if done < start + len(piece.read):  # a number was not finite
-                        shorter = _refresh(plan, course, rule, True) if plan.careful else rule
-                        if shorter == rule:
-                            monitor.diverged(done)
-                        rule = shorter
-                if plan.is_due(done):
-                    rule, snapshot_at = _refresh(plan, course, rule, False), done
+                if walk.snapshot_at != walk.done and plan.is_due(walk.done):
+                    walk.refresh(False)
+                start = walk.done
+                while walk.done < start + len(piece.read):
+                    ahead = walk.done - start
+                    walk.done += run(plan.parts, walk.rule, course, walk.done, piece.read[ahead:], piece.rows[ahead:])
+                    if walk.done < start + len(piece.read):  # a number was not finite
+                        if not (plan.careful and walk.refresh(True)):
+                            monitor.diverged(walk.done)
+                if plan.is_due(walk.done):
+                    walk.refresh(False)
             took = time.perf_counter() - began
-            if done - start == updates:
+            if walk.done - start == updates:
                 updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates, _SLICE_UPDATES))
-            seconds = clock.seconds if piece.finished is None else float(piece.finished[-1])
-            if plan.record_schedule:
-                pieces.append(piece)
-            if done == record:
-                stop = monitor.observe(done, seconds, (course.mean if plan.average else course.x).copy())
-            monitor.progress(done)
-    return Outcome(course.x, course.mean, done, seconds, course.delays, _schedule(plan, pieces))
-
-
-def _refresh(plan: Plan, course: Course, rule: StepRule, failed: bool) -> StepRule:
-    """Take a snapshot, which may put the parameter back; return the rule for the steps from now on."""
-    if plan.refresh is None:
-        return rule
-    factor = plan.refresh(course.x, failed)
-    following = plan.rule._replace(scale=plan.rule.scale * factor)
-    if following != rule:
-        course.versions[:] = course.x  # nobody shall go on from where it went wrong
-    return following
+            if piece.finished is None:
+                walk.seconds = clock.seconds
+            if walk.done == record:
+                stop = monitor.observe(walk.done, walk.seconds, (course.mean if plan.average else course.x).copy())
+            monitor.progress(walk.done)
+            plan.keeper.offer()
+    return Outcome(course.x, course.mean, walk.done, walk.seconds, course.delays, _schedule(plan, pieces))
 
 
 def _make_course(plan: Plan, longest: int) -> Course:
     x = plan.x0
+    require_memory(
+        (longest + 8) * (x.nbytes + 16),
+        f"a run with delays up to {longest}, which remembers as many versions of the parameter,",
+        "use a smaller max_delay",
+    )
     return Course(
         x=x.copy(),
         own=x.copy(),

@@ -26,7 +26,9 @@ class Serial:
     def run(self, plan: Plan, monitor: Monitor) -> Outcome:
         """Run the plan to its end, or until the monitor says stop."""
         with single_threaded_blas(), make_crew(plan, 1) as crew:
+            plan.keeper.join("run", crew)
             updates, stop = 64, monitor.start()
+            plan.keeper.offer()
             while crew.iteration < plan.max_iter and not stop:
                 with crew.clock:
                     crew.refresh()
@@ -38,6 +40,7 @@ class Serial:
                 took = time.perf_counter() - began
                 updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates))
                 stop = crew.report(monitor)
+                plan.keeper.offer()
             return crew.outcome()
 
     def __repr__(self) -> str:

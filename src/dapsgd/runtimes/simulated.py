@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ._measure import measure_costs
 from ._plan import Monitor, Outcome, Plan
 from ._recursion import Piece, follow
 from .costs import as_model
+
+if TYPE_CHECKING:
+    from ..checkpoints import Saved
 
 __all__ = ["Simulated", "Timing"]
 
@@ -124,7 +127,10 @@ class Simulated:
             )
         streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]  # as in a real run
         seed = plan.seed.spawn(1)[0]
-        clockwork = _Clockwork(self._with_costs(plan), plan.workers, plan.max_delay, seed)
+        prices = _Prices(self)
+        if not plan.keeper.join("costs", prices):
+            prices.simulation = self._with_costs(plan)
+        clockwork = _Clockwork(prices.simulation, plan.workers, plan.max_delay, seed)
 
         def take(start: int, stop: int) -> Piece:
             worker, read, finished = clockwork.take(start, stop)
@@ -193,6 +199,27 @@ class Simulated:
     def __repr__(self) -> str:
         names = ("work", "apply", "handover", "masters", "delays")
         return f"Simulated({', '.join(f'{name}={getattr(self, name)!r}' for name in names if getattr(self, name) is not None)})"
+
+
+class _Prices:
+    """The costs of a simulation as a checkpoint keeps them: what was measured must not be measured anew."""
+
+    def __init__(self, given: Simulated) -> None:
+        self._given = self.simulation = given
+
+    def state(self) -> dict[str, Any]:
+        known, given = self.simulation, self._given
+        measured = {name: getattr(known, name).value for name in ("work", "apply") if getattr(given, name) is None}
+        return {**measured, "handover": known.handover, "masters": known.masters}
+
+    def restore(self, saved: Saved) -> None:
+        given, known = self._given, {}
+        for name in ("work", "apply"):
+            model = getattr(given, name)
+            known[name] = saved.number(name, 0.0, np.inf) if model is None else model
+        handover = None if saved.item("handover") is None else saved.number("handover", 0.0, np.inf)
+        masters = None if saved.item("masters") is None else saved.integer("masters", 1, 1 << 30)
+        self.simulation = Simulated(known["work"], known["apply"], handover=handover, masters=masters, delays=given.delays)
 
 
 class _Probe:

@@ -18,9 +18,9 @@ _POLL_SECONDS = 0.1  # how long Ctrl-C, progress and callbacks may have to wait
 class Threads:
     """Run every worker in a thread of its own.
 
-    Workers run until the end of the run, or until a recorded parameter waits to be evaluated; then they finish their
-    current update and pause, off the clock, while the calling thread evaluates. All threads have ended when ``run``
-    returns or raises, also after Ctrl-C.
+    Workers run until the end of the run, or until a recorded parameter waits to be evaluated or a checkpoint is due; then
+    they finish their current update and pause, off the clock, while the calling thread evaluates. All threads have ended
+    when ``run`` returns or raises, also after Ctrl-C.
 
     Parameters
     ----------
@@ -43,7 +43,9 @@ class Threads:
         # BLAS is limited also while points are evaluated: its threads spin for a while afterwards, on the workers' cores.
         active = available_cores() if self.active is None else self.active
         with single_threaded_blas(), Team(plan.workers) as team, make_crew(plan, active) as crew:
+            plan.keeper.join("run", crew)
             stop, slices = monitor.start(), 0
+            plan.keeper.offer()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.next_stop(crew.iteration))
                 with crew.clock:
@@ -51,6 +53,7 @@ class Threads:
                     self._slice(crew, team, monitor, first=slices)
                     crew.refresh()
                 stop = crew.report(monitor)
+                plan.keeper.offer()
                 slices += 1
             return crew.outcome()
 
@@ -64,7 +67,7 @@ class Threads:
             while team.is_busy:
                 team.wait(_POLL_SECONDS)
                 monitor.progress(crew.iteration)
-                if crew.records_wait:
+                if crew.records_wait or crew.plan.keeper.is_due:
                     break
         finally:
             crew.pause()

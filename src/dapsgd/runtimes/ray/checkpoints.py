@@ -12,19 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..._files import replacing, write_text
-from ...errors import DapsgdError
+from ...errors import CheckpointError
 
-__all__ = ["CheckpointError", "Folder", "ShardFiles", "State"]
+__all__ = ["Folder", "ShardFiles", "State", "fingerprint"]
 
 Array = np.ndarray[Any, Any]
 State = tuple[int, dict[str, Array], dict[str, Any]]  # version, arrays, numbers
 
 _KEEP = 2
 _NAME = re.compile(r"shard-(\d+)-(\d+)\.npz")
-
-
-class CheckpointError(DapsgdError, OSError):
-    """A checkpoint that could not be written, or belongs to another run."""
 
 
 class ShardFiles:
@@ -79,10 +75,8 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
             version = self._find(facts)
             write_text(self.path / "run.json", json.dumps(facts, indent=1))
-        except CheckpointError:
-            raise
         except OSError as error:
-            raise CheckpointError(
+            raise OSError(
                 f"Ray: checkpoint_dir {self.path} cannot be written ({error.strerror or error}); name a folder with room"
             ) from None
         return version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import socket
@@ -256,7 +257,7 @@ class Share:
 def place(config: Ray, ray: Any, problem: Problem, workers: int) -> tuple[Cluster, list[Any]]:
     """Cut a problem in memory into shares, and give one to each worker; return also what must stay alive."""
     bounds = cut(problem.n, workers)
-    references = [ray.put(problem.part(slice(int(a), int(b)))) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    references = [ray.put(problem.part(slice(int(a), int(b)))) for a, b in itertools.pairwise(bounds)]
     cluster = Cluster(config, ray, [("load", Share(reference)) for reference in references])
     cluster.problem, cluster.bounds = problem, bounds
     return cluster, references

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -118,13 +119,17 @@ class Ray:
                 made.close()
                 del alive
 
-    def check(self, name: str, problem: Problem, record_schedule: bool) -> None:
+    def check(self, name: str, problem: Problem, record_schedule: bool, checkpoint: Any) -> None:
         """Raise if an algorithm cannot run here."""
+        if checkpoint is not None:
+            raise ValueError("checkpoint must be None with Ray, whose shards write their own: Ray(checkpoint_dir=...)")
         if name == "auto":
             return
         spec = ALGORITHMS[name]
         if spec.estimator is None or spec.serial:
-            raise ValueError(f"algorithm {name!r} runs in the calling thread: runtime must be 'serial' or 'threads'; got {self!r}")
+            raise ValueError(
+                f"algorithm {name!r} runs in the calling thread: runtime must be 'serial' or 'threads'; got {self!r}"
+            )
         if record_schedule and (self.shards > 1 or spec.update is Aggregated):
             raise ValueError("record_schedule must be False with Ray, except with one shard and an algorithm of mini-batches")
         if problem.partitions is None:
@@ -141,24 +146,9 @@ class Ray:
             )
 
     def __repr__(self) -> str:
-        defaults = Ray.__init__.__kwdefaults__ | {"address": None, "shards": 1, "workers": None, "cpus_per_worker": 1}
-        changed = {name: getattr(self, name) for name in _ORDER if getattr(self, name) != defaults[name]}
-        return f"Ray({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
-
-
-_ORDER = (
-    "address",
-    "shards",
-    "workers",
-    "cpus_per_worker",
-    "blocks",
-    "checkpoint_dir",
-    "checkpoint_every",
-    "lease_seconds",
-    "replay_bytes",
-    "patience",
-    "start_seconds",
-)
+        options = inspect.signature(Ray).parameters.values()
+        changed = [(o.name, getattr(self, o.name)) for o in options if getattr(self, o.name) != o.default]
+        return f"Ray({', '.join(f'{name}={value!r}' for name, value in changed)})"
 
 
 def _path(value: Any) -> str:

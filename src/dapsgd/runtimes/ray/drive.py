@@ -22,7 +22,7 @@ from ...steps import StepRule
 from ...updates import Aggregated, Coupled
 from .._blas import single_threaded_blas
 from .._plan import Clock, Monitor, Outcome, Plan
-from .checkpoints import CheckpointError, Folder, fingerprint
+from .checkpoints import Folder, fingerprint
 from .cluster import Cluster, cause_of
 from .link import ClusterError, actor_name
 from .shard import Shard, ShardSetting
@@ -299,7 +299,7 @@ class Drive:
     def _state_of(self, shard: int) -> dict[str, Any]:
         state: dict[str, Any] = self._ask(self._shards[shard], "state")
         if state["error"]:
-            raise CheckpointError(
+            raise OSError(
                 f"Ray: checkpoint_dir {self._cluster.folder()} cannot be written by shard {shard} ({state['error']}); make room, "
                 "or name another folder"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -52,7 +53,7 @@ class Link:
         self._worker = worker
         self._patience = patience
         self._shards = [ray.get_actor(actor_name("shard", s), namespace) for s in range(len(bounds) - 1)]
-        self._slices = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self._slices = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._kept = [Kept(room // len(self._shards)) for _ in self._shards]
         self._room = room
         self.incarnation = -1

@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 class Columns(NamedTuple):
     """The columns that all files have to have."""
 
-    count: int
+    width: int
     names: tuple[str, ...] | None
     zero_based: bool | None
     sparse: bool
@@ -46,7 +46,9 @@ class FileSource:
             if data.y is None:
                 raise ValueError(f"Partitions: target must be given, the column of {name} with the targets")
             if data.y.dtype.kind not in "fiub":
-                raise ValueError(f"Partitions: the target in {name} must hold numbers; code labels as numbers, the same in all files")
+                raise ValueError(
+                    f"Partitions: the target in {name} must hold numbers; code labels as numbers, the same in all files"
+                )
             sparse = hasattr(data.X, "tocsr")
             columns = Columns(data.X.shape[1], data.feature_names, data.zero_based, sparse, str(data.X.dtype))
             self._data.append((name, data.X, data.y, columns))
@@ -70,7 +72,7 @@ def _fitted(X: Any, own: Columns, common: Columns) -> Any:
     if common.sparse:
         from scipy.sparse import csr_matrix
 
-        return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], common.count)).astype(common.dtype, copy=False)
+        return csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], common.width)).astype(common.dtype, copy=False)
     if own.names != common.names and own.names is not None and common.names is not None:
         X = X[:, [own.names.index(name) for name in common.names]]
     return X.astype(common.dtype, copy=False)
@@ -87,13 +89,13 @@ def common_columns(found: list[tuple[str, Columns]]) -> Columns:
         if first.names is not None and columns.names is not None and set(first.names) != set(columns.names):
             odd = sorted(set(first.names) ^ set(columns.names))[0]
             raise ValueError(f"Partitions: all files must have the same columns; {first_name} and {name} differ in {odd!r}")
-        if not first.sparse and columns.count != first.count:
+        if not first.sparse and columns.width != first.width:
             raise ValueError(
-                f"Partitions: all files must have the same columns; {first_name} has {first.count}, {name} has {columns.count}"
+                f"Partitions: all files must have the same columns; {first_name} has {first.width}, {name} has {columns.width}"
             )
     kinds = {columns.dtype for _, columns in found}
     dtype = kinds.pop() if len(kinds) == 1 else "float64"
-    return first._replace(count=max(columns.count for _, columns in found), dtype=dtype)
+    return first._replace(width=max(columns.width for _, columns in found), dtype=dtype)
 
 
 class RemoteRows(_rows.FarRows):
@@ -141,7 +143,9 @@ class FileCluster(Cluster):
         self.loads = [(*load, common_columns(found)) for load in self.loads]
         facts = self.load()
         if len({fact["shape"] for fact in facts}) > 1:
-            raise ValueError(f"Partitions: targets differ between files: parameters would be {[fact['shape'] for fact in facts]}")
+            raise ValueError(
+                f"Partitions: targets differ between files: parameters would be {[fact['shape'] for fact in facts]}"
+            )
         self.bounds = np.cumsum([0, *(fact["n"] for fact in facts)])
         rows = RemoteRows(self, self.bounds, facts[0]["p"], facts[0]["dtype"], self._posed.fit_intercept)
         targets, weights = (np.concatenate([fact[name] for fact in facts]) for name in ("targets", "weights"))

@@ -158,7 +158,8 @@ class Worker:
                     if kind == OVER:
                         return done
                     continue
-            assert self._rule is not None and stream is not None
+            assert self._rule is not None
+            assert stream is not None
             eta = step_at(self._rule, version)
             if self._bounds.size:
                 rows, before = self._blocks, self._x.copy()

@@ -1,0 +1,67 @@
+"""Fingerprints: whether a problem is the one that a file speaks of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["fact_of", "problem_facts"]
+
+_BLOCK = 1 << 24  # bytes of an array that are looked at at once
+
+
+def fact_of(value: Any) -> str:
+    """Return a fingerprint of data, of a term, or of anything made of numbers, text, arrays and tuples of these.
+
+    A term that is not of this package is known by its name, its fields and the code of its methods.
+    """
+    digest = hashlib.sha256()
+    _feed(digest.update, value)
+    return digest.hexdigest()[:16]
+
+
+def _feed(update: Callable[[Any], None], value: Any) -> None:
+    if isinstance(value, np.ndarray):
+        update(f"array {value.dtype.str} {value.shape}".encode())
+        rows = max(1, _BLOCK // max(1, value[:1].nbytes)) if value.ndim else 1
+        for start in range(0, len(value) if value.ndim else 1, rows):
+            block = value[start : start + rows] if value.ndim else value
+            update(np.ascontiguousarray(block).reshape(-1).view(np.uint8).data)
+    elif isinstance(value, (tuple, list)):
+        kind = type(value)
+        update(f"{kind.__module__}.{kind.__qualname__} {len(value)}".encode())
+        if kind.__module__.partition(".")[0] != __package__:
+            for name, method in sorted(vars(kind).items()):
+                if not name.startswith("_") and hasattr(method, "__code__"):
+                    _feed_code(update, method.__code__)
+        for item in value:
+            _feed(update, item)
+    elif isinstance(value, np.generic):
+        _feed(update, value.item())
+    else:
+        update(f"{type(value).__name__} {value!r}".encode())
+
+
+def _feed_code(update: Callable[[Any], None], code: Any) -> None:
+    update(code.co_code)
+    update(repr((code.co_names, code.co_varnames)).encode())
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _feed_code(update, constant)
+        else:
+            update(repr(constant).encode())
+
+
+def problem_facts(problem: Any) -> dict[str, Any]:
+    """Return the fingerprints of a problem, under the names that a user knows its parts by."""
+    return {
+        "X": problem._fact("fingerprint", lambda: fact_of(problem._rows)),
+        "y": fact_of(problem._targets),
+        "sample_weight": fact_of(problem._weights),
+        "loss": f"{type(problem.loss).__name__} {fact_of(problem.loss)}",
+        "regularizer": f"{type(problem.regularizer).__name__} {fact_of(problem._bound)}",
+        "l2": problem.l2,
+    }

@@ -1,0 +1,95 @@
+"""What ``print`` and a notebook show of problems, results and fitted models: a title, a table, a picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .problem import Problem
+    from .result import Result, Trace
+
+__all__ = ["about_problem", "about_result", "as_html", "as_text", "picture"]
+
+Lines = dict[str, str]
+
+
+def about_problem(problem: Problem) -> Lines:
+    """Return what there is to say of a problem, by title."""
+    lines = {
+        "data": f"{problem.n:,} rows, {problem.p:,} columns, {problem.storage}, {problem.dtype}",
+        "loss": repr(problem.loss),
+        "regulariser": _short(repr(problem.regularizer)),
+        "l2": f"{problem.l2:g}",
+        "intercept": "fitted" if problem.fit_intercept else "none",
+    }
+    if len(problem.shape) == 2:
+        lines["targets"] = f"{problem.shape[1]:,}"
+    return lines
+
+
+def about_result(result: Result) -> Lines:
+    """Return what there is to say of a result, by title."""
+    lines = {
+        "converged": "yes" if result.converged else "no",
+        "objective": f"{result.objective:.6g}",
+    }
+    if math.isfinite(result.gap):
+        lines["duality gap"] = f"{result.gap:.3g}, {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
+    else:
+        lines["residual"] = f"{result.residual:.3g}"
+    lines["coefficients"] = f"{np.count_nonzero(result.x):,} of {result.x.size:,} are not zero"
+    workers = f"{result.workers} worker{'s' * (result.workers != 1)}"
+    lines["work"] = f"{result.iterations:,} iterations, {result.passes:.4g} passes, {result.seconds:.3g} s, {workers}"
+    if result.delays.sum() > 0 and len(result.delays) > 1:
+        mean = float(np.arange(len(result.delays)) @ result.delays / result.delays.sum())
+        lines["delays"] = f"{mean:.2g} updates on average, {int(np.flatnonzero(result.delays).max())} at most"
+    lines["message"] = result.message
+    return lines
+
+
+def as_text(title: str, lines: Lines) -> str:
+    """Return a title and a table as plain text."""
+    width = max(map(len, lines))
+    return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in lines.items())])
+
+
+def as_html(title: str, lines: Lines, image: str = "") -> str:
+    """Return a title, a table and a picture as HTML. All that is text is escaped."""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th><td style="text-align:left">{html.escape(text)}</td></tr>'
+        for name, text in lines.items()
+    )
+    return f"<div><strong>{html.escape(title)}</strong><table>{rows}</table>{image}</div>"
+
+
+def picture(trace: Trace) -> str:
+    """Return the convergence as an HTML image; nothing without matplotlib, or with too little to draw."""
+    if len(trace) < 2:
+        return ""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return ""
+    from .plots import plot_trace
+
+    columns = ["objective"] + [name for name in ("residual", "distance") if np.isfinite(getattr(trace, name)).sum() > 1]
+    figure = Figure(figsize=(3.4 * len(columns), 2.4), layout="constrained")
+    for ax, column in zip(figure.subplots(1, len(columns), squeeze=False).flat, columns, strict=True):
+        plot_trace(trace, y=column, x="seconds", ax=ax)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=90)
+    data = base64.b64encode(file.getvalue()).decode("ascii")
+    what = html.escape(f"{', '.join(columns)} against seconds", quote=True)
+    return f'<img alt="{what}" style="max-width:100%" src="data:image/png;base64,{data}">'
+
+
+def _short(text: str, most: int = 200) -> str:
+    """Return a long text, such as one with an array in it, on one line and cut."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 3] + "..."

@@ -1,0 +1,344 @@
+"""A model of the asynchronous engine, explored over all interleavings.
+
+The model has the same atomic steps as ``runtimes/_engine.py``: what a worker does while it holds the head lock is one step,
+and so are each load and each store of a stripe, each lock and each gate. Decisions under the head lock are not restated: the
+engine's own functions make them (``may_apply``, ``open_gates``, ``take_slot``...), uncompiled, on a ledger made from the state.
+What is restated is where a worker waits and in which order it takes locks.
+
+A state is a tuple, so that it can be remembered. :func:`explore` visits every state that can be reached, raises
+:class:`Violation` if one breaks an invariant, and proves by depth-first search that no run goes round in circles.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dapsgd.runtimes import _engine as engine
+
+# Where a worker is.
+READ, READ_GATE, READ_WOKEN, READ_NEXT, WORK, APPLY_GATE, APPLY_WOKEN, STORE, NEXT, OUT = range(10)
+FREE = -1
+
+
+class Violation(AssertionError):
+    """An invariant does not hold; the message names it."""
+
+
+class Rules(NamedTuple):
+    """How many, and the functions that decide; a broken variant replaces some of them."""
+
+    workers: int
+    max_delay: int
+    stops: tuple[int, ...]  # iterations at which slices end, the last being the end of the run
+    room: int
+    turn: int = 2
+    stripes: int = 2
+    pauses: int = 0  # how often Python may ask for a pause, at any moment
+    failures: int = 0  # how many workers may raise, at any moment
+    records_full: int = 2
+    locks: bool = True
+    coupling: bool = True
+    drops: int = 1  # how often a lease is given back
+    may_apply: Any = staticmethod(engine.may_apply)
+    open_gates: Any = staticmethod(engine.open_gates)
+    is_full: Any = staticmethod(engine.is_full)
+
+
+class Worker(NamedTuple):
+    place: int
+    memory: tuple[int, ...]  # Own.state
+    stripe: int  # at which it is
+    loaded: int
+    own: tuple[int, ...]  # the version of each stripe of its copy
+
+
+class State(NamedTuple):
+    counters: tuple[int, ...]
+    waiting: tuple[int, ...]
+    leases: tuple[int, ...]
+    holders: tuple[int, ...]  # of each stripe's lock
+    gates: tuple[bool, ...]  # open
+    x: tuple[int, ...]  # for each stripe, how many updates it has seen
+    workers: tuple[Worker, ...]
+    pauses: int
+    failures: int
+    failed: bool
+
+
+def start(rules: Rules) -> State:
+    counters = [0] * engine.COUNTERS
+    counters[engine.LAST] = rules.stops[0]
+    counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = 1
+    counters[engine.RECORDS_FULL], counters[engine.BAD_ITERATION] = rules.records_full, -1
+    worker = Worker(READ, (0,) * engine.STATES, 0, 0, (0,) * rules.stripes)
+    zeros = (0,) * rules.workers
+    return State(
+        counters=tuple(counters),
+        waiting=zeros,
+        leases=zeros,
+        holders=(FREE,) * rules.stripes,
+        gates=(False,) * rules.workers,
+        x=(0,) * rules.stripes,
+        workers=(worker,) * rules.workers,
+        pauses=rules.pauses,
+        failures=rules.failures,
+        failed=False,
+    )
+
+
+class Move:
+    """One step from a state: the state unpacked, changed, and packed again."""
+
+    def __init__(self, rules: Rules, state: State, who: int) -> None:
+        self.rules, self.state, self.who = rules, state, who
+        self.counters = np.array(state.counters)
+        self.waiting, self.leases = np.array(state.waiting), np.array(state.leases)
+        self.holders, self.gates, self.x = list(state.holders), list(state.gates), list(state.x)
+        self.workers = list(state.workers)
+        self.pauses, self.failures, self.failed = state.pauses, state.failures, state.failed
+        gates = np.arange(rules.workers)  # addresses
+        self.ledger = engine.Ledger(0, gates, self.waiting, self.counters, self.leases, rules.max_delay, rules.room, rules.turn)
+        if who >= 0:
+            worker = state.workers[who]
+            self.place, self.stripe, self.loaded = worker.place, worker.stripe, worker.loaded
+            self.memory, self.own = np.array(worker.memory), list(worker.own)
+
+    def pack(self) -> State:
+        if self.who >= 0:
+            memory = tuple(self.memory.tolist())
+            self.workers[self.who] = Worker(self.place, memory, self.stripe, self.loaded, tuple(self.own))
+        return State(
+            tuple(self.counters.tolist()),
+            tuple(self.waiting.tolist()),
+            tuple(self.leases.tolist()),
+            tuple(self.holders),
+            tuple(self.gates),
+            tuple(self.x),
+            tuple(self.workers),
+            self.pauses,
+            self.failures,
+            self.failed,
+        )
+
+    def is_free(self, stripe: int) -> bool:
+        return not self.rules.locks or self.holders[stripe] == FREE
+
+    def acquire(self, stripe: int) -> None:
+        self.holders[stripe] = self.who
+
+    def release(self, stripe: int) -> None:
+        if self.rules.locks and self.holders[stripe] != self.who:
+            raise Violation("a lock is released by somebody who does not hold it")
+        self.holders[stripe] = FREE
+
+    def open_gates(self) -> None:
+        def open_gate(gate: int) -> None:
+            if self.gates[gate]:
+                raise Violation("a gate is opened twice")
+            self.gates[gate] = True
+
+        before = engine.release, engine.may_apply, engine.is_full
+        engine.release, engine.may_apply, engine.is_full = open_gate, self.rules.may_apply, self.rules.is_full
+        try:
+            self.rules.open_gates(self.ledger)
+        finally:
+            engine.release, engine.may_apply, engine.is_full = before
+
+    def drop_lease(self) -> None:
+        for _ in range(self.rules.drops):
+            if self.memory[engine.VERSION] not in self.leases[: self.counters[engine.LEASES]]:
+                raise Violation("a lease is given back that nobody holds")
+            engine.drop_lease(self.ledger, self.memory)
+
+    # What a worker does under the head lock; each ends with a place to go on from.
+
+    def read(self) -> None:
+        counters = self.counters
+        over, paused = counters[engine.ITERATION] >= counters[engine.LAST], counters[engine.PAUSE] != 0
+        if not over and not paused and self.rules.is_full(self.ledger):
+            self.waiting[self.who] = engine.LEASE
+            self.place = READ_GATE
+            self.release(0)
+        elif over or paused:
+            self.place = OUT
+            self.release(0)
+        else:
+            engine.take_lease(self.ledger, self.memory)
+            self.memory[engine.UPDATES] = 0
+            self.own[0] = self.x[0]
+            self.stripe, self.place = 0, READ_NEXT
+            self.finish_stripe(WORK)
+
+    def apply(self) -> None:
+        counters, version = self.counters, int(self.memory[engine.VERSION])
+        over = counters[engine.ITERATION] >= counters[engine.LAST]
+        if not over and not self.rules.may_apply(self.ledger, version):
+            self.waiting[self.who] = engine.APPLY + version
+            self.place = APPLY_GATE
+            self.release(0)
+            return
+        t = int(counters[engine.ITERATION])
+        if over:
+            self.drop_lease()
+            self.open_gates()
+            self.place = OUT
+            self.release(0)
+            return
+        if t - version > self.rules.max_delay:
+            raise Violation("a delay is longer than allowed")
+        self.drop_lease()
+        counters[engine.ITERATION] = t + 1
+        room = np.zeros(8, np.int64)
+        engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room), t + 1)
+        before = engine.is_full
+        engine.is_full = self.rules.is_full
+        try:
+            if engine.goes_on(self.ledger, self.memory):
+                engine.take_lease(self.ledger, self.memory)
+        finally:
+            engine.is_full = before
+        self.open_gates()
+        self.stripe, self.loaded, self.place = 0, self.x[0], STORE
+
+    def finish_stripe(self, after: int) -> None:
+        """Go on to the next stripe, or let go of the last."""
+        last = self.stripe == self.rules.stripes - 1
+        if last or not self.rules.coupling:
+            self.release(self.stripe)
+        if last:
+            if len(set(self.own)) > 1:
+                raise Violation("a copy is of different versions")
+            if self.memory[engine.HAS_READ] and self.own[0] != self.memory[engine.VERSION]:
+                raise Violation("a copy is not of the version that was noted")
+            self.place = after
+
+    def next_stripe(self) -> None:
+        """Take the next lock, then let go of the last."""
+        self.stripe += 1
+        self.acquire(self.stripe)
+        if self.rules.coupling:
+            self.release(self.stripe - 1)
+
+
+def moves(rules: Rules, state: State) -> list[State]:
+    """Return the states that may follow."""
+    following = []
+    for who in range(rules.workers):
+        following += _moves_of(rules, state, who)
+    return following + _moves_of_python(rules, state)
+
+
+def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
+    found = []
+    move = Move(rules, state, who)
+    place = move.place
+    if place in (READ, READ_WOKEN, WORK, APPLY_WOKEN):
+        if not move.is_free(0):
+            return []
+        if place == WORK and state.failures > 0:  # as engine.leave does
+            failing = Move(rules, state, who)
+            failing.acquire(0)
+            failing.drop_lease()
+            failing.counters[engine.PAUSE] = 1
+            failing.open_gates()
+            failing.release(0)
+            failing.place, failing.failures, failing.failed = OUT, state.failures - 1, True
+            found.append(failing.pack())
+        move.acquire(0)
+        if place == READ_WOKEN and move.waiting[who] == engine.PROMISE:
+            move.waiting[who] = engine.NOTHING
+            move.counters[engine.PROMISED] -= 1
+        if place in (READ, READ_WOKEN):
+            move.read()
+        else:
+            move.apply()
+    elif place in (READ_GATE, APPLY_GATE):
+        if not state.gates[who]:
+            return []
+        move.gates[who] = False
+        move.place = place + 1
+    elif place in (READ_NEXT, NEXT):
+        if not move.is_free(move.stripe + 1):
+            return []
+        move.next_stripe()
+        if place == READ_NEXT:
+            move.own[move.stripe] = move.x[move.stripe]
+            move.finish_stripe(WORK)
+        else:
+            move.loaded, move.place = move.x[move.stripe], STORE
+    elif place == STORE:
+        move.x[move.stripe] = move.own[move.stripe] = move.loaded + 1
+        move.place = NEXT
+        move.finish_stripe(WORK if move.memory[engine.HAS_READ] else READ)
+    else:  # OUT
+        return []
+    return [*found, move.pack()]
+
+
+def _moves_of_python(rules: Rules, state: State) -> list[State]:
+    """Ask for a pause while workers run; start the next slice when all are out."""
+    move = Move(rules, state, -1)
+    counters = move.counters
+    if all(worker.place == OUT for worker in state.workers):
+        if state.failed or counters[engine.ITERATION] >= rules.stops[-1]:
+            return []
+        stop = next(stop for stop in rules.stops if stop > counters[engine.ITERATION])
+        counters[engine.LAST], counters[engine.PAUSE], counters[engine.RECORDS] = stop, 0, 0
+        move.workers = [worker._replace(place=READ) for worker in move.workers]
+        return [move.pack()]
+    if state.pauses > 0 and move.is_free(0):
+        counters[engine.PAUSE] = 1
+        move.open_gates()
+        move.pauses -= 1
+        return [move.pack()]
+    return []
+
+
+def check(rules: Rules, state: State) -> None:
+    """Look at what must hold in every state."""
+    held = sum(bool(worker.memory[engine.HAS_READ]) for worker in state.workers)
+    counters = state.counters
+    if held != counters[engine.LEASES]:
+        raise Violation("leases are not held by those who have read")
+    if counters[engine.LEASES] + counters[engine.PROMISED] > rules.room:
+        raise Violation("there are more leases than room")
+    if counters[engine.PROMISED] != sum(wish == engine.PROMISE for wish in state.waiting):
+        raise Violation("promises do not add up")
+
+
+def check_end(rules: Rules, state: State) -> None:
+    """Look at what must hold where nobody can go on."""
+    if not all(worker.place == OUT for worker in state.workers):
+        raise Violation("deadlock: a worker waits for ever")
+    if not state.failed and state.counters[engine.ITERATION] != rules.stops[-1]:
+        raise Violation("the run ends early")
+    if any(seen != state.counters[engine.ITERATION] for seen in state.x):
+        raise Violation("an update is lost or applied twice")
+    if state.counters[engine.LEASES] or state.counters[engine.PROMISED] or any(state.waiting) or any(state.gates):
+        raise Violation("a lease, a promise or an open gate is left over")
+
+
+def explore(rules: Rules) -> int:
+    """Visit every state that can be reached; return how many there are."""
+    first = start(rules)
+    finished = {first: False}  # False while its successors are being visited
+    path = [(first, iter(moves(rules, first)))]
+    while path:
+        state, following = path[-1]
+        for successor in following:
+            if successor not in finished:
+                check(rules, successor)
+                finished[successor] = False
+                after = moves(rules, successor)
+                if not after:
+                    check_end(rules, successor)
+                path.append((successor, iter(after)))
+                break
+            if not finished[successor]:
+                raise Violation("a run may go round in circles")
+        else:
+            finished[state] = True
+            path.pop()
+    return len(finished)

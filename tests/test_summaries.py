@@ -1,0 +1,122 @@
+"""What print and notebooks show."""
+
+import base64
+import re
+import sys
+from html.parser import HTMLParser
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import dapsgd as ds
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is closed wrongly; keeps texts."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.texts = [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in ("img", "input", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture(scope="module")
+def fit():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    problem = ds.Problem(X, X[:, :2].sum(axis=1), regularizer=ds.L1(0.2), l2=0.5)
+    return problem, ds.solve(problem, "dap-sgd", workers=2, max_iter=200, record_every=50, tol=0, seed=0), X
+
+
+def test_text(fit):
+    problem, result, _ = fit
+    assert str(problem).splitlines()[:3] == [
+        "Problem",
+        "  data         60 rows, 8 columns, dense, float64",
+        "  loss         Squared(scale=1.0)",
+    ]
+    assert "\n" not in repr(problem)
+    lines = str(result).splitlines()
+    assert lines[0] == "Result"
+    assert f"{np.count_nonzero(result.x)} of 8 are not zero" in str(result)
+    assert result.message in lines[-1]
+    assert "\n" not in repr(result)
+
+
+def test_html_has_the_table_and_the_picture(fit):
+    problem, result, _ = fit
+    assert "60 rows, 8 columns" in "".join(Balanced(problem._repr_html_()).texts)
+    page = result._repr_html_()
+    assert result.message in "".join(Balanced(page).texts)
+    (data,) = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert base64.b64decode(data).startswith(b"\x89PNG")
+    assert "http" not in page
+
+
+def test_html_without_matplotlib_is_the_table(fit, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    page = fit[1]._repr_html_()
+    Balanced(page)
+    assert "<img" not in page
+    assert "objective" in page
+
+
+class Odd(NamedTuple):
+    """A regulariser whose text would be HTML."""
+
+    name: str
+
+    def value(self, w):
+        return 0.0
+
+    def prox(self, v, step, out):
+        out[:] = v
+
+
+def test_html_is_escaped():
+    problem = ds.Problem(np.eye(3), np.ones(3), regularizer=ds.Zero())
+    problem.regularizer = Odd("<script>alert('&')</script>")
+    page = problem._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(&#x27;&amp;&#x27;)" in page
+
+
+def test_several_targets_and_long_terms(fit):
+    problem = ds.Problem(np.eye(40), np.ones((40, 2)), regularizer=ds.Slope(np.linspace(2.0, 1.0, 80)), fit_intercept=True)
+    text = str(problem)
+    assert "targets      2" in text
+    assert "intercept    fitted" in text
+    assert all(len(line) < 230 for line in text.splitlines())
+
+
+def test_estimators_show_their_fit(fit):
+    X = fit[2]
+    model = ds.DAPRegressor("l1", alpha=0.1)
+    plain = repr(model)
+    assert str(model) == plain
+    before = model._repr_mimebundle_()
+    assert "<strong>Fitted" not in before["text/html"]
+    model.fit(X, X[:, 0])
+    assert repr(model) == plain
+    assert "coefficients" in str(model)
+    after = model._repr_mimebundle_()
+    assert after["text/plain"] == plain
+    assert "<strong>Fitted" in after["text/html"]
+    assert "<strong>Fitted" in model._repr_html_()
+    chosen = ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, X[:, 0])
+    assert f"{chosen.alpha_:.6g}, chosen by cross-validation" in str(chosen)
+    labels = np.where(X[:, 0] > 0, "a", "b")
+    assert "objective" in str(ds.DAPClassifier("l1", alpha=0.1).fit(X, labels))
