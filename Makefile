@@ -4,8 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
+SOAK ?= engine_runs kill_resume long_run ray_faults ray_optimum
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest docs wheel smoke bench bench-peers reproduce clean
+.PHONY: help demo test lint types pytest docs wheel smoke bench bench-ray soak bench-peers reproduce clean
 
 help:
 	@grep -E '^# make |^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
@@ -59,7 +61,7 @@ types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev ## the tests alone
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 docs: .venv-docs/.done ## the site, in docs/_build/html: without a warning, with every link, figure and example checked
 	.venv-docs/bin/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
@@ -79,6 +81,13 @@ smoke: wheel ## install the wheel into new environments of Python 3.11, 3.12 and
 
 bench: $(VENV)/.dev ## updates per second and speedups; BENCH_ARGS="--yardstick PATH" to compare with another program
 	$(BIN)/python benchmarks/throughput.py $(BENCH_ARGS)
+
+bench-ray: $(VENV)/.dev ## messages per second on Ray next to a bare actor, and seconds to an accuracy next to threads
+	$(BIN)/python benchmarks/ray_throughput.py $(BENCH_ARGS)
+
+# The programs of soak/ one after the other; each says on its first lines what it does, and how to make it shorter.
+soak: $(VENV)/.dev ## runs under pressure, killed and resumed: hours; SOAK="ray_faults ray_optimum" for some programs
+	for program in $(SOAK); do $(BIN)/python soak/$$program.py || exit 1; done
 
 bench-peers: .venv-peers/.done .venv-numpy1/.done ## seconds to the answer, ours and other packages'; PEERS_ARGS="--quick" for a look
 	.venv-peers/bin/python benchmarks/peers/run.py \

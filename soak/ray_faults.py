@@ -20,13 +20,13 @@ import threading
 import time
 from typing import NamedTuple
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("DAPSGD_SOAK", str(os.getpid()))
-MARK = f"DAPSGD_SOAK={os.environ['DAPSGD_SOAK']}"
-
 import numpy as np
 
 import dapsgd as ds
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("DAPSGD_SOAK", str(os.getpid()))
+MARK = f"DAPSGD_SOAK={os.environ['DAPSGD_SOAK']}"
 
 STEP = 2.0**-10
 

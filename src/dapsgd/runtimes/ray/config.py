@@ -140,9 +140,9 @@ class Ray:
         coupled = ALGORITHMS[name].update is Coupled and not has_trait(type(problem._bound), "elementwise")
         if coupled and self.shards > 1:
             raise ValueError(
-                f"Ray: shards must be 1 for algorithm {name!r} with {type(problem.regularizer).__name__}: there the master runs "
-                f"the prox, which couples coordinates, so one machine must have them all; got {self.shards}. With 'dap-sgd', "
-                "'dap-svrg' or 'dave-rpg' the workers run it"
+                f"Ray: shards must be 1 for algorithm {name!r} with {type(problem.regularizer).__name__}: there the master "
+                f"runs the prox, which couples coordinates, so one machine must have them all; got {self.shards}. With "
+                "'dap-sgd', 'dap-svrg' or 'dave-rpg' the workers run it"
             )
 
     def __repr__(self) -> str:

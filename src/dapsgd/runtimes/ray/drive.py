@@ -300,8 +300,8 @@ class Drive:
         state: dict[str, Any] = self._ask(self._shards[shard], "state")
         if state["error"]:
             raise OSError(
-                f"Ray: checkpoint_dir {self._cluster.folder()} cannot be written by shard {shard} ({state['error']}); make room, "
-                "or name another folder"
+                f"Ray: checkpoint_dir {self._cluster.folder()} cannot be written by shard {shard} ({state['error']}); make "
+                "room, or name another folder"
             )
         if state["boot"] != self._boots[shard]:
             self._boots[shard] = state["boot"]
