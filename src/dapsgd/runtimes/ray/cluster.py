@@ -33,7 +33,8 @@ Array = np.ndarray[Any, Any]
 _STORE = 200_000_000  # bytes of shared memory of a private Ray, next to those of the data and of messages
 _CONNECT_SECONDS = 5.0
 _BLOCK_ROWS = 64  # at least, so that the prox does not cost more than the gradient
-_BLOCKS = 64
+_ROWS_A_COLUMN = 2  # at least: a block with fewer is so much rougher than the whole that its step loses what it gains
+_BLOCKS = 16
 _MEMORY = 1 << 28  # bytes for the points that a worker keeps
 
 
@@ -204,7 +205,8 @@ class Cluster:
             return 1  # how much rougher a block is than the whole is not known
         size = int(np.prod(problem.packed_shape))
         rows = int(np.diff(self.bounds).min())
-        return max(1, min(rows // _BLOCK_ROWS, _BLOCKS, _MEMORY // (size * problem.dtype.itemsize)))
+        fewest = max(_BLOCK_ROWS, _ROWS_A_COLUMN * problem.p)
+        return max(1, min(rows // fewest, _BLOCKS, _MEMORY // (size * problem.dtype.itemsize)))
 
     def folder(self) -> str:
         """Return where shards write checkpoints: a temporary folder unless the user named one."""
