@@ -282,6 +282,8 @@ def test_kept_updates_are_bounded_and_forgotten_once_durable():
 def setting(folder, **changed):
     options = {
         "index": 0,
+        "shape": (3,),
+        "dtype": "float64",
         "workers": 2,
         "max_delay": 2,
         "rule": RULE,
@@ -297,6 +299,12 @@ def setting(folder, **changed):
         "log_rows": False,
     }
     return ShardSetting(**options | changed)
+
+
+def begun(folder):
+    shard = Shard(setting(folder))
+    shard.begin(np.arange(3.0))
+    return shard
 
 
 def pushed_to(shard, count, number=0):
@@ -316,7 +324,7 @@ def pushed_to(shard, count, number=0):
 
 
 def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
-    shard = Shard(setting(tmp_path), np.zeros(3))
+    shard = begun(tmp_path)
     shard.reopen(0)
     shard.advance(100, False, RULE)
     kept = pushed_to(shard, 5)
@@ -324,7 +332,7 @@ def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
     newest = ShardFiles(str(tmp_path), 0).versions()
     assert len(newest) == 2
     (tmp_path / f"shard-0-{newest[-1]:012d}.npz").write_bytes(b"damaged")
-    again = Shard(setting(tmp_path), np.zeros(3))
+    again = begun(tmp_path)
     assert again.state()["version"] == newest[0] < 5
     assert again.join(0) == (-1, -1)  # it does not know yet what others know
     for push in kept.since(again.read(1 << 62).version):
@@ -334,7 +342,8 @@ def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
     again.reopen(5)
     np.testing.assert_array_equal(again.collect()[0], before[0])
     np.testing.assert_allclose(again.collect()[1], before[1])
-    np.testing.assert_array_equal(again.contribution(0), before[0])
+    np.testing.assert_array_equal(before[0], np.arange(3.0) + 15.0)
+    np.testing.assert_array_equal(again.contribution(0), 0.5 * np.arange(3.0) + 15.0)
     state = again.state()
     assert (state["pushed"], state["applied"], state["voided"]) == (5, 5, 0)
 
@@ -342,7 +351,7 @@ def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
 def test_a_shard_reports_that_it_cannot_write(tmp_path):
     folder = tmp_path / "file"
     folder.write_text("not a folder")
-    shard = Shard(setting(folder), np.zeros(3))
+    shard = begun(folder)
     shard.reopen(0)
     shard.advance(100, False, RULE)
     pushed_to(shard, 2)

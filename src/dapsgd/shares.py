@@ -41,7 +41,11 @@ def share_step(problem: Problem, shares: Array, x0: Array, blocks: int = 1) -> f
     if not math.isfinite(curvature):
         return 0.5 * proximal_step(problem, x0, 1.0, search=True)[1]
     pieces = [(a + u, a + v) for a, b in pairwise(shares) for u, v in pairwise(cut(int(b - a), min(blocks, int(b - a))))]
-    some = pieces if blocks == 1 or len(pieces) <= _MOST else [pieces[k] for k in np.linspace(0, len(pieces) - 1, _MOST).astype(int)]
+    some = (
+        pieces
+        if blocks == 1 or len(pieces) <= _MOST
+        else [pieces[k] for k in np.linspace(0, len(pieces) - 1, _MOST).astype(int)]
+    )
     largest = max(_smoothness(problem, int(a), int(b)) for a, b in some) * (1.0 if some is pieces else _MARGIN)
     return 1.0 / max(curvature * largest + 2.0 * problem.l2, np.finfo(np.float64).tiny)
 

@@ -255,6 +255,8 @@ class Drive:
         for index, (a, b) in enumerate(pairwise(self._edges)):
             setting = ShardSetting(
                 index=index,
+                shape=(int(b - a), *plan.x0.shape[1:]),
+                dtype=plan.x0.dtype.str,
                 workers=plan.workers,
                 max_delay=plan.max_delay,
                 rule=plan.rule,
@@ -276,9 +278,10 @@ class Drive:
                 max_restarts=-1,
                 max_task_retries=0,
                 scheduling_strategy="SPREAD",
-            ).remote(setting, plan.x0[a:b])
+            ).remote(setting)
             self._cluster.actors.append(handle)
             self._shards.append(handle)
+        self._tell_all("begin", [(plan.x0[a:b],) for a, b in pairwise(self._edges)])
         self._states = [self._ask(handle, "state") for handle in self._shards]
         self._boots = [state["boot"] for state in self._states]
         self._tell_head("reopen", max(state["top"] for state in self._states))
@@ -312,6 +315,7 @@ class Drive:
 
     def _recover(self, shard: int) -> None:
         """Give a shard that was restarted what it lost, as far as anybody still has it."""
+        self._ask(self._shards[shard], "begin", self._plan.x0[self._edges[shard] : self._edges[shard + 1]])
         tops = [self._ask(handle, "state")["top"] for handle in self._shards]
         known = max(*tops, *(ticket + 1 for ticket in self._ask_workers("last_ticket")))
         self._ask_workers("replay", shard)

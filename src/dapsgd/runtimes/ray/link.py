@@ -19,6 +19,7 @@ __all__ = ["ClusterError", "Link", "actor_name"]
 Array = np.ndarray[Any, Any]
 
 _SHORTEST, _LONGEST = 0.0005, 0.05  # seconds between two looks at whether one's turn has come,
+_FEWEST = 16  # updates: to keep fewer helps nobody
 _PART = 0.1  # and as a part of the time waited so far
 
 
@@ -66,7 +67,7 @@ class Link:
 
     def keeps(self, size: int) -> bool:
         """Tell whether an update of so many bytes is kept, so that nobody may write over it."""
-        return size <= self._room
+        return _FEWEST * size <= self._room
 
     def join(self, keeps: bool) -> bool:
         """Become known to the head; return False if the run is over. A worker that ``keeps`` its updates was here before."""
@@ -166,8 +167,9 @@ class Link:
         assert answer.pace is not None
         self.last_ticket = answer.ticket
         pushes = [Push(answer.ticket, self._worker, answer.pace, delta, answer.cut) for delta in deltas]
-        for kept, push in zip(self._kept, pushes, strict=True):
-            kept.add(push)
+        if self.keeps(sum(delta.nbytes for delta in deltas)):
+            for kept, push in zip(self._kept, pushes, strict=True):
+                kept.add(push)
         return pushes
 
     def _read(self, x: Array, version: int, replies: list[Reply | None]) -> None:

@@ -32,6 +32,8 @@ class ShardSetting:
     """What a shard is told when it is made, and again when it is restarted."""
 
     index: int
+    shape: tuple[int, ...]
+    dtype: str
     workers: int
     max_delay: int
     rule: StepRule
@@ -59,14 +61,14 @@ class Reply(NamedTuple):
 class Shard:
     """One slice of the parameter; shard 0, the head, also has the :class:`Order`."""
 
-    def __init__(self, setting: ShardSetting, x0: Array) -> None:
+    def __init__(self, setting: ShardSetting) -> None:
         self._setting = setting
         self._files = ShardFiles(setting.folder, setting.index)
         self._boot = os.urandom(8).hex()
-        x = np.array(x0)
+        x = np.zeros(setting.shape, setting.dtype)
         run_prox = None if setting.regularizer is None else _prox_runner(setting, x)
-        parts = np.array(setting.parts, x.dtype).reshape(-1, *[1] * x.ndim)
-        self._slice = Slice(x, parts * x if setting.aggregated else None, x.copy() if setting.average else None, run_prox)
+        contributions = np.zeros((setting.workers, *x.shape), x.dtype) if setting.aggregated else None
+        self._slice = Slice(x, contributions, x.copy() if setting.average else None, run_prox)
         balance = setting.parts if setting.balanced else None
         self._order = Order(setting.workers, setting.max_delay, setting.rule, setting.lease_seconds, balance)
         self._log: list[tuple[int, int, Array]] = []
@@ -181,6 +183,17 @@ class Shard:
             "checkpoints": self._checkpoints,
             "error": self._error,
         }
+
+    def begin(self, x0: Array) -> None:
+        """Start from a point, unless there was a checkpoint. (A large argument of a constructor is lost at a restart.)."""
+        own = self._slice
+        if own.version > 0 or self._durable > 0 or not x0.any():
+            return
+        own.x[...] = x0
+        if own.mean is not None:
+            own.mean[...] = x0
+        if own.contributions is not None:
+            own.contributions[...] = np.array(self._setting.parts, x0.dtype).reshape(-1, *[1] * x0.ndim) * x0
 
     def advance(self, until: int, drop: bool, rule: StepRule) -> None:
         """Let the run go on, as the head."""
