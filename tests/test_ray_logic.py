@@ -43,7 +43,7 @@ class Life:
         """Make the next call; return whether anything came of it."""
         if self.incarnation < 0:
             self.incarnation, _ = self.order.join(self.index, now)
-            self.lease, self.sent = -1, False
+            self.number, self.lease, self.sent = 0, -1, False
             return self.incarnation >= 0
         if self.lease < 0:
             answer = self.order.lease(self.index, self.incarnation, now)
@@ -63,7 +63,7 @@ class Life:
         return answer.kind != WAIT
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(
     workers=st.integers(1, 4),
     max_delay=st.integers(0, 5),
@@ -76,8 +76,9 @@ def test_any_order_of_events(workers, max_delay, moves):
         life = lives[who % workers]
         if what == "go":
             life.go_on(now)
-        elif what == "again" and life.incarnation >= 0 and life.number and not life.sent:
-            assert order.ask(life.index, life.incarnation, life.number, now).ticket in (*life.tickets.values(), -1)
+        elif what == "again" and (life.incarnation, life.number) in life.tickets and not life.sent:
+            before = life.tickets[life.incarnation, life.number]
+            assert order.ask(life.index, life.incarnation, life.number, now).ticket == before
         elif what == "die":
             life.incarnation, life.lease = -1, -1
         else:
@@ -231,7 +232,7 @@ def test_steps_in_flight_stay_inside_the_budget():
 # Slices.
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(count=st.integers(1, 8), data=st.data())
 def test_a_slice_applies_each_ticket_once_in_any_order_of_arrival(count, data):
     arrivals = data.draw(st.lists(st.integers(0, count - 1), max_size=30))
