@@ -17,7 +17,15 @@ from ._monitor import Checkup
 from ._terms import prox
 from .algorithms import ALGORITHMS
 from .checkpoints import Checkpoint
-from .errors import CheckpointError, CompilationError, DapsgdError, DivergenceError, FileFormatError, OutOfMemoryError
+from .errors import (
+    CheckpointError,
+    ClusterError,
+    CompilationError,
+    DapsgdError,
+    DivergenceError,
+    FileFormatError,
+    OutOfMemoryError,
+)
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
 from .partitions import Partitions
 from .path import Path, path
@@ -67,6 +75,7 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Checkup",
+    "ClusterError",
     "ClusterStatistics",
     "CompilationError",
     "Constant",

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import ClusterError
 from ...problem import Problem
 from ...shares import cut
-from .link import ClusterError, actor_name
+from .link import actor_name
 from .worker import Worker
 
 if TYPE_CHECKING:

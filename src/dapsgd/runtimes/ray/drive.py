@@ -15,6 +15,7 @@ import numpy as np
 
 from ... import __version__
 from ...algorithms import ALGORITHMS
+from ...errors import ClusterError
 from ...gradients import MiniBatch
 from ...result import Schedule
 from ...snapshots import Refresher
@@ -24,7 +25,7 @@ from .._blas import single_threaded_blas
 from .._plan import Clock, Monitor, Outcome, Plan
 from .checkpoints import Folder, fingerprint
 from .cluster import Cluster, cause_of
-from .link import ClusterError, actor_name
+from .link import actor_name
 from .shard import Shard, ShardSetting
 from .statistics import ClusterStatistics
 from .worker import Task

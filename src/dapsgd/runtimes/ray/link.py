@@ -8,23 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DapsgdError
+from ...errors import ClusterError
 from .kept import Kept
 from .order import GRANTED, OVER, REFUSED, WAIT, Answer
 from .shard import Reply
 from .slices import Push
 
-__all__ = ["ClusterError", "Link", "actor_name"]
+__all__ = ["Link", "actor_name"]
 
 Array = np.ndarray[Any, Any]
 
 _SHORTEST, _LONGEST = 0.0005, 0.05  # seconds between two looks at whether one's turn has come,
 _FEWEST = 16  # updates: to keep fewer helps nobody
 _PART = 0.1  # and as a part of the time waited so far
-
-
-class ClusterError(DapsgdError, RuntimeError):
-    """A cluster that cannot be reached, is too small, or lost what a run cannot go on without."""
 
 
 def actor_name(kind: str, index: int) -> str:
