@@ -4,10 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
-SOAK ?= engine_runs kill_resume long_run ray_faults ray_optimum
-
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest docs wheel smoke bench bench-ray soak bench-peers reproduce clean
+.PHONY: help demo test lint types pytest docs wheel smoke bench bench-ray bench-peers reproduce soak fuzz audit clean
 
 help:
 	@grep -E '^# make |^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
@@ -85,16 +83,24 @@ bench: $(VENV)/.dev ## updates per second and speedups; BENCH_ARGS="--yardstick 
 bench-ray: $(VENV)/.dev ## messages per second on Ray next to a bare actor, and seconds to an accuracy next to threads
 	$(BIN)/python benchmarks/ray_throughput.py $(BENCH_ARGS)
 
-# The programs of soak/ one after the other; each says on its first lines what it does, and how to make it shorter.
-soak: $(VENV)/.dev ## runs under pressure, killed and resumed: hours; SOAK="ray_faults ray_optimum" for some programs
-	for program in $(SOAK); do $(BIN)/python soak/$$program.py || exit 1; done
-
 bench-peers: .venv-peers/.done .venv-numpy1/.done ## seconds to the answer, ours and other packages'; PEERS_ARGS="--quick" for a look
 	.venv-peers/bin/python benchmarks/peers/run.py \
 	  --python adelie_=.venv-numpy1/bin/python lightning_=.venv-numpy1/bin/python $(PEERS_ARGS)
 
 reproduce: $(VENV)/.demo ## re-make the paper's figures and check its claims; REPRODUCE_ARGS="--quick" for a look
 	$(BIN)/dapsgd reproduce --out reproduced $(REPRODUCE_ARGS)
+
+soak: $(VENV)/.dev ## hours of faults and pressure, every program in soak/; SOAK_ARGS="..." goes to each, SOAK="kill_resume" chooses
+	for program in $(or $(SOAK),kill_resume engine_runs long_run $(notdir $(basename $(wildcard soak/ray_*.py)))); do \
+	  $(BIN)/python soak/$$program.py $(SOAK_ARGS) || exit 1; done
+
+fuzz: $(VENV)/.dev ## a million damaged files for every reader, guided by coverage; FUZZ_ARGS="csv --runs 10000" for a look
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[fuzz]'
+	$(BIN)/python fuzz/run.py $(or $(FUZZ_ARGS),all)
+
+audit: $(VENV)/.dev ## known vulnerabilities of what is installed; needs the internet
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[audit]'
+	$(BIN)/pip-audit --skip-editable
 
 clean: ## remove what make made
 	rm -rf $(VENV) .venv-docs .venv-peers .venv-numpy1 build dist docs/_build docs/_generated docs/gallery docs/api docs/api.rst benchmarks/outputs .pytest_cache .mypy_cache .ruff_cache .hypothesis demo.png simulate.png reproduced

@@ -34,7 +34,7 @@ for name in ("tap-sgd", "dap-sgd"):
 live.draw()
 
 # %%
-# The same runs against both clocks. The seconds are those of the machine that built this page.
+# The same runs against both clocks. The seconds are those of the machine that built this page; they say little if it was busy.
 
 figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), sharey=True, layout="constrained")
 for ax, clock in zip(axes, ("seconds", "iteration"), strict=True):

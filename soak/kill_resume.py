@@ -42,7 +42,7 @@ def run(workers: int, max_iter: int, path: Path | None) -> ds.Result:
     return ds.solve(make_problem(), "dap-svrg", checkpoint=checkpoint, resume=path is not None, **options)
 
 
-def fill_the_disk_now_and_then(seed: int) -> None:
+def fill_the_disk_now_and_then(seed: int, path: Path) -> None:
     """Let files grow to a few hundred bytes at most, for a tenth of a second out of three."""
     import resource
 
@@ -51,7 +51,9 @@ def fill_the_disk_now_and_then(seed: int) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def work() -> None:
-        time.sleep(1.5)  # what cannot be written at the start is an error
+        began = time.time()
+        while not path.exists() or path.stat().st_mtime < began:  # what cannot be written at the start is an error
+            time.sleep(0.01)
         while True:
             resource.setrlimit(resource.RLIMIT_FSIZE, (rng.randint(1, 900), before[1]))
             time.sleep(0.1)
@@ -64,7 +66,7 @@ def fill_the_disk_now_and_then(seed: int) -> None:
 def be_the_child(path: Path, workers: int, max_iter: int, full: int) -> None:
     print("ready", flush=True)
     if full:
-        fill_the_disk_now_and_then(full)
+        fill_the_disk_now_and_then(full, path)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         result = run(workers, max_iter, path)

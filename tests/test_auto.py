@@ -202,7 +202,7 @@ def test_extrapolation_never_makes_a_sweep_worse():
     values = []
     for sweeps in (1, 5, 6, 12, 50):
         fresh = descent.GramModel(part, Q, g, np.zeros((12, 1)))
-        w = descent.descend(fresh, penalty, 0.0, sweeps)
+        w, _ = descent.descend(fresh, penalty, 0.0, sweeps)
         values.append(0.5 * float((w.T @ Q @ w).item()) + float((g.T @ w).item()) + penalty(w))
         assert fresh.value(fresh.state) == pytest.approx(values[-1] - penalty(w))
     assert values == sorted(values, reverse=True)

@@ -1,6 +1,7 @@
 """What print and notebooks show."""
 
 import base64
+import inspect
 import re
 import sys
 from html.parser import HTMLParser
@@ -54,6 +55,12 @@ def test_text(fit):
     assert f"{np.count_nonzero(result.x)} of 8 are not zero" in str(result)
     assert result.message in lines[-1]
     assert "\n" not in repr(result)
+
+
+def test_fused_coefficients_are_counted_by_value():
+    X = np.random.default_rng(0).standard_normal((100, 20))
+    result = ds.solve(ds.Problem(X, X @ np.repeat([1.0, 2.0], 10), regularizer=ds.FusedLasso(0.5)), tol=1e-8)
+    assert "20 of 20 are not zero, with 2 different values" in str(result)
 
 
 def test_html_has_the_table_and_the_picture(fit):
@@ -120,3 +127,8 @@ def test_estimators_show_their_fit(fit):
     assert f"{chosen.alpha_:.6g}, chosen by cross-validation" in str(chosen)
     labels = np.where(X[:, 0] > 0, "a", "b")
     assert "objective" in str(ds.DAPClassifier("l1", alpha=0.1).fit(X, labels))
+
+
+def test_help_shows_the_fields_of_terms():
+    assert str(inspect.signature(ds.FusedLasso)).startswith("(lam")
+    assert list(inspect.signature(ds.Constant).parameters) == ["eta"]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 from benchopt import BaseSolver
+from benchopt.stopping_criterion import SufficientProgressCriterion
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "peers"))
 
@@ -27,6 +28,11 @@ class PeerSolver(BaseSolver):
 
     module = ""
     parameters = {"variant": [""]}  # noqa: RUF012
+
+    def __init_subclass__(cls, **kwargs):
+        """Be patient: one tolerance after the other may give the same answer, before a tighter one gives a better one."""
+        super().__init_subclass__(**kwargs)
+        cls.stopping_criterion = SufficientProgressCriterion(patience=10, strategy=cls.sampling_strategy)
 
     def skip(self, problem):
         """Skip what the package does not solve."""

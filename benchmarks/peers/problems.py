@@ -27,6 +27,7 @@ class Spec(NamedTuple):
     lam: float = 0.02  # as a share of the smallest lam that makes the answer trivial
     rho: float = 0.5  # correlation of neighbouring columns
     size: int = 10  # of a group
+    noise: float = 0.1  # its spread as a share of the signal's, squared loss
     active: int = 10  # non-zero groups, pieces, rank; tenths of the non-zero coefficients
     nonzeros: int = 0  # in a row; 0: dense
     dtype: str = "float64"
@@ -52,7 +53,7 @@ EASY = [
     Spec("logistic", "l1", 20_000, 1_000, loss="logistic"),
     Spec("logistic-sparse", "l1", 50_000, 20_000, loss="logistic", nonzeros=50),
 ]
-HARD = [spec._replace(name=f"{spec.name}-hard", lam=0.002, rho=0.9) for spec in EASY]
+HARD = [spec._replace(name=f"{spec.name}-hard", lam=0.002, rho=0.9, noise=0.5) for spec in EASY]
 _LARGE = {"dtype": "float32", "goals": (1e-3, 1e-4)}
 LARGE = [
     Spec("fused-large", "fused", 200_000, 1_000, loss="logistic", **_LARGE),
@@ -191,7 +192,7 @@ def draw(spec):
     X, w = draw_rows(spec, rng), draw_truth(spec, rng)
     signal = np.concatenate([block @ w for _, block in chunks(X)])
     if spec.loss == "squared":
-        y = signal + 0.5 * signal.std() * rng.standard_normal(signal.shape)
+        y = signal + spec.noise * signal.std() * rng.standard_normal(signal.shape)
     else:
         y = np.where(2.0 * signal / signal.std() + rng.logistic(size=spec.n) > 0.0, 1.0, -1.0)
     if spec.hostile:

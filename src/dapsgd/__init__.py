@@ -24,6 +24,7 @@ from .errors import (
     DapsgdError,
     DivergenceError,
     FileFormatError,
+    NumbersTooLargeError,
     OutOfMemoryError,
 )
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
@@ -99,6 +100,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "NuclearNorm",
+    "NumbersTooLargeError",
     "OutOfMemoryError",
     "Partitions",
     "Path",

@@ -6,6 +6,7 @@ Every message names the argument, what was given and what is allowed.
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import numbers
 from collections.abc import Callable, Iterable
@@ -149,6 +150,7 @@ def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:
     def decorate(kind: Term) -> Term:
         plain_new: Any = kind.__new__
 
+        @functools.wraps(plain_new)  # so that help shows the fields
         def checked_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
             made = plain_new(cls, *args, **kwargs)
             fields = {

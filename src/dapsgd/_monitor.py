@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .dual import duality_gap, has_gap
-from .errors import DivergenceError
+from .errors import DivergenceError, NumbersTooLargeError
 from .result import Trace
 
 if TYPE_CHECKING:
@@ -104,6 +104,8 @@ class RunMonitor:
         self.answer: Callable[[Array], Array] = lambda x: x  # what a parameter stands for, where that is not itself
         zero = np.zeros_like(x0)
         at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
+        if not math.isfinite(at_zero):
+            raise NumbersTooLargeError
         at_start = _finite(problem.packed_objective(x0)) if x0.any() else 0.0
         self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
         self._last: Certificate | None = None

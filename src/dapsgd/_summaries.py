@@ -43,7 +43,11 @@ def about_result(result: Result) -> Lines:
         lines["duality gap"] = f"{result.gap:.3g}, {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
     else:
         lines["residual"] = f"{result.residual:.3g}"
-    lines["coefficients"] = f"{np.count_nonzero(result.x):,} of {result.x.size:,} are not zero"
+    alive = result.x[result.x != 0.0]
+    values = len(np.unique(alive))
+    lines["coefficients"] = f"{alive.size:,} of {result.x.size:,} are not zero"
+    if 2 * values <= alive.size:  # fused
+        lines["coefficients"] += f", with {values:,} different value{'s' * (values != 1)}"
     workers = f"{result.workers} worker{'s' * (result.workers != 1)}"
     lines["work"] = f"{result.iterations:,} iterations, {result.passes:.4g} passes, {result.seconds:.3g} s, {workers}"
     if result.delays.sum() > 0 and len(result.delays) > 1:

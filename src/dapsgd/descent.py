@@ -28,6 +28,7 @@ Array = np.ndarray[Any, Any]
 
 _LARGEST_JUMP = 1500  # coordinates
 _BEFORE_JUMP = 3  # sweeps, which choose the signs
+_DROPS = 30  # coordinates in a jump; after so many, sweeps choose the signs better
 _MEMORY = 5  # sweeps from which the next points are extrapolated
 
 
@@ -78,12 +79,12 @@ def unit_handle(bound: Any) -> Handle:
     return make_handle(unit_entry, bound, 0, flat, 1.0, flat)
 
 
-def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_sweeps: int) -> Array:
-    """Descend until no step is longer than ``tol``; return W. ``penalty(W)`` is the regulariser."""
+def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_sweeps: int) -> tuple[Array, bool]:
+    """Descend until no step is longer than ``tol``; return W and whether it got there. ``penalty(W)`` is the regulariser."""
     seen: list[list[Array]] = []
     for _ in range(max_sweeps):
         if not model.sweep() > tol:
-            break
+            return model.state[0], True
         seen.append([part.copy() for part in model.state])
         if len(seen) >= _BEFORE_JUMP and model.jump():
             seen = []
@@ -93,7 +94,7 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
                 for part, better in zip(model.state, new, strict=True):
                     part[...] = better
             seen = []
-    return model.state[0]
+    return model.state[0], False
 
 
 def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:
@@ -137,18 +138,34 @@ class GramModel:
     def jump(self) -> bool:
         """Go to the minimum with the signs as they are, but stop and drop the coordinate wherever one would change.
 
-        Known for an L1 norm, which is linear while no sign changes.
+        Known for an L1 norm, which is linear while no sign changes. Where columns depend on each other the minimum may be
+        anywhere: a jump that does not lead down is taken back, and is the last.
         """
-        W, gradient = self.state
-        if not math.isfinite(self._lasso) or W.shape[1] > 1:
+        if not math.isfinite(self._lasso) or self.state[0].shape[1] > 1:
             return False
+        before = [part.copy() for part in self.state]
+        known = self._jump()
+        W, gradient = self.state
+        gradient[...] = self._first + self._Q @ (W - self._start)  # not by adding up, should the steps have been long
+        if self._with_norm(self.state) > self._with_norm(before):
+            for part, old in zip(self.state, before, strict=True):
+                part[...] = old
+            self._lasso, known = math.nan, False
+        return known
+
+    def _with_norm(self, state: list[Array]) -> float:
+        return self.value(state) + self._lasso * float(np.abs(state[0]).sum())
+
+    def _jump(self) -> bool:
+        W, gradient = self.state
         known = False
-        while True:
+        for _ in range(_DROPS):
             active = np.flatnonzero(W[:, 0])
             if not 0 < len(active) <= _LARGEST_JUMP:
                 return known
             signs = np.sign(W[active, 0])
-            matrix = self._Q[np.ix_(active, active)]
+            rows = self._Q[active]
+            matrix = rows[:, active]
             matrix[np.diag_indices(len(active))] *= 1.0 + 1e-13
             try:
                 move = np.linalg.solve(matrix, -(gradient[active, 0] + self._lasso * signs))
@@ -161,10 +178,11 @@ class GramModel:
             length = min(1.0, float(reach.min()))
             W[active, 0] += length * move
             W[active[reach <= length], 0] = 0.0
-            gradient[:, 0] += length * (self._Q[:, active] @ move)
+            gradient[:, 0] += length * (move @ rows)
             known = True
             if length == 1.0:
-                return True
+                break
+        return known
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""

@@ -7,6 +7,7 @@ __all__ = [
     "DapsgdError",
     "DivergenceError",
     "FileFormatError",
+    "NumbersTooLargeError",
     "OutOfMemoryError",
 ]
 
@@ -53,6 +54,16 @@ class DivergenceError(DapsgdError, ArithmeticError):
 
 class FileFormatError(DapsgdError, ValueError):
     """A file or folder that is damaged, or is not of the kind it should be; the sentence names it and says where."""
+
+
+class NumbersTooLargeError(DapsgdError, ArithmeticError):
+    """Data whose squares, or sums of them, are beyond the largest number of its type."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "X, y, the weights or the strengths are too large: squares of them overflow. Divide the columns of X, and y, by "
+            "their largest entries, which changes nothing but the units of the coefficients"
+        )
 
 
 class OutOfMemoryError(DapsgdError, MemoryError):

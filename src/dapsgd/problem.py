@@ -375,6 +375,14 @@ class Problem:
         return float(self._fact("largest row", lambda: (_rows.squared_norms(self._rows) * self._weights).max()))
 
     @property
+    def _overflows(self) -> bool:
+        """Whether sums of squares of the data are beyond the largest number, or not far below."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            y = float((self._targets.astype(np.float64) ** 2).max(initial=0.0))
+            largest = max(self._largest_row, y, float(self._weights.max())) * self.n * 1e12
+        return not largest <= float(np.finfo(self.dtype).max)
+
+    @property
     def _by_columns(self) -> Any:
         """Sparse data in a form that gives columns fast."""
         return self._fact("by columns", lambda: _rows.matrix(self._rows).tocsc())

@@ -23,6 +23,7 @@ from ._checks import finite_array
 from ._jit import kernel
 from ._loops import fill
 from ._memory import require_memory
+from .errors import NumbersTooLargeError
 
 __all__ = [
     "CsrRows",
@@ -337,7 +338,10 @@ def spectral_norm_squared(rows: DenseRows | CsrRows | FarRows, weights: Array) -
     """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of ``X.T @ diag(weights) @ X``."""
     n, p = shape(rows)
     size = p + rows.intercept
-    total = float(squared_norms(rows) @ weights)  # the trace
+    with np.errstate(over="ignore"):
+        total = float(squared_norms(rows) @ weights)  # the trace
+    if not math.isfinite(total):
+        raise NumbersTooLargeError
     if total == 0.0 or size == 1 or n == 1:
         return total
 
@@ -351,8 +355,11 @@ def spectral_norm_squared(rows: DenseRows | CsrRows | FarRows, weights: Array) -
 def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: float) -> float:
     """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of a positive semidefinite matrix.
 
-    Lanczos's estimate plus the norm of its residual, which bounds the distance to an eigenvalue.
+    Lanczos's estimate plus the norm of its residual, which bounds the distance to an eigenvalue. Where squares of its numbers
+    would overflow or vanish, the trace has to do.
     """
+    if not 1e-140 < trace < 1e140:
+        return trace
     if size <= 2:
         return float(np.linalg.eigvalsh(np.stack([multiply(unit) for unit in np.eye(size)]))[-1])
     from scipy.sparse.linalg import LinearOperator, eigsh

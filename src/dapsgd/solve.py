@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
 from .checkpoints import Keeper
+from .errors import NumbersTooLargeError
 from .fista import proximal_step
 from .full import FULL, Limits, Progress
 from .gradients import Share, Snapshot
@@ -37,6 +38,7 @@ from .updates import Coupled, Parts, make_buffers
 __all__ = ["solve"]
 
 Array = np.ndarray[Any, Any]
+P = ParamSpec("P")
 
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _DEFAULT_POINTS = 100  # of the trace
@@ -44,6 +46,24 @@ _CLUSTER_MESSAGES = 64  # of a worker, in which it looks at about as many rows a
 _SVRG_BATCH = 32  # rows: enough that a prox does not cost more than the gradient
 
 
+def _speaking_of_overflow(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Say in words what otherwise shows as a warning, or as a matrix that cannot be decomposed: numbers that are too large."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        with np.errstate(over="ignore", invalid="ignore"):
+            try:
+                return function(*args, **kwargs)
+            except (ArithmeticError, ValueError, RuntimeError) as error:
+                problem = args[0] if args else kwargs.get("problem")
+                if isinstance(problem, Problem) and problem._overflows:
+                    raise NumbersTooLargeError from error
+                raise
+
+    return call
+
+
+@_speaking_of_overflow
 def solve(
     problem: Problem,
     algorithm: str = "auto",
@@ -112,7 +132,7 @@ def solve(
         Keep what happened in which order in ``result.schedule``, for ``Replay``.
     checkpoint : path or Checkpoint, optional
         Keep the run in this file, every five seconds or as ``Checkpoint(path, every)`` says, at its end, and on SIGINT and
-        SIGTERM before they take effect. See :doc:`trust`.
+        SIGTERM before they take effect. See :doc:`/trust`.
     resume : bool, default False
         Go on from the file if it is there, otherwise start from the beginning. With one worker the result is that of a run
         which was never interrupted, to the last bit.
@@ -129,6 +149,8 @@ def solve(
     ------
     DivergenceError
         If the step is too long for the problem.
+    NumbersTooLargeError
+        If a square of the data overflows.
     CheckpointError
         If the checkpoint to go on from is damaged, or is of another problem, run or version.
 
@@ -427,6 +449,8 @@ def _finish(
     certificate = monitor.last(outcome.iterations) if polished else None
     if certificate is None or not certificate.converged:
         certificate = monitor.certify(x, problem.packed_objective(x), final=True)
+    if not (np.isfinite(x).all() and math.isfinite(certificate.objective)):
+        raise NumbersTooLargeError
     why = monitor.stopped_by or (certificate.reason if certificate.converged else "it ran to its end")
     what = f"{name} (chosen because {because})" if because else name
     return Result(

@@ -34,6 +34,7 @@ class Space(Protocol):
     handle: Handle
     ridge: float  # twice the strength of the squared norm
     lasso: float  # the strength if the regulariser is an L1 norm in these coordinates, otherwise NaN
+    tangled: bool  # do columns depend on each other so much that sweeps over them get nowhere?
 
     def columns(self) -> DenseColumns | SparseColumns:
         """Return an empty selection of columns."""
@@ -85,6 +86,7 @@ class Plain:
         self.handle = unit_handle(problem._bound)
         self.ridge = 2.0 * problem.l2
         self.lasso = problem._bound.lam if isinstance(problem._bound, L1) else np.nan
+        self.tangled = False
 
     def columns(self) -> DenseColumns | SparseColumns:
         """Return an empty selection of columns."""
@@ -129,6 +131,7 @@ class Jumps:
         self.handle = unit_handle(L1(problem._bound.lam))
         self.ridge = 0.0
         self.lasso = problem._bound.lam
+        self.tangled = True
 
     def columns(self) -> DenseColumns:
         """Return an empty selection of the jumps' columns."""

@@ -40,12 +40,15 @@ Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
 _SMALL = 256  # columns, whose Gram matrix is always cheap
+_TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
 _ENOUGH = 0.1  # a set is done when what its units want is this share of what all wanted
 _SWEEPS = 1000
+_SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
+_STALLS = 2  # successive models whose minimum so many sweeps did not find
 
 
 def can_solve(problem: Problem) -> bool:
@@ -94,7 +97,7 @@ def _rounds(search: _Search, max_iter: int, observe: Callable[[int, Array, Array
         moved = search.round()
         if observe(iteration, search.x, search.predictions, search.gradient):
             return search.x, iteration, True
-        if not moved or search.is_large():
+        if not moved or search.is_large() or search.is_stalled():
             return search.x, iteration, search.is_content()
     return search.x, max_iter, True
 
@@ -129,6 +132,8 @@ class _Search:
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
+        self._stalled = 0
+        self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
         self._fit_free()
@@ -202,6 +207,10 @@ class _Search:
         """Tell whether the model has become too large a matrix."""
         return len(self._matrix) > _LARGEST
 
+    def is_stalled(self) -> bool:
+        """Tell whether coordinate descent no longer gets anywhere: the columns depend too much on each other."""
+        return self._stalled >= _STALLS
+
     def is_content(self) -> bool:
         """Tell whether no unit wants to move, as far as rounding lets us see."""
         return max(float(self._wants().max(initial=0.0)), self._free_wants()) <= 1e-9 * self._first_wish
@@ -243,7 +252,7 @@ class _Search:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
         weights = self._problem.second_derivatives(self.predictions)
         wide = 0.0 if isinstance(self._columns, SparseColumns) else _WIDE * self._problem.n
-        one_by_one = len(self._rows) > max(_SMALL, wide)
+        one_by_one = len(self._rows) > max(_TANGLED if self._tangled else _SMALL, wide)
         if not one_by_one:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
@@ -251,15 +260,19 @@ class _Search:
         part = Part(self._space.handle, self._chosen, self._starts)
         if one_by_one:
             single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
-            move = descend(single, self._penalty, tol, _SWEEPS) - before
+            new, arrived = descend(single, self._penalty, tol, _SWEEPS_OF_COLUMNS)
+            move = new - before
             shift = single.state[2]
         else:
             border, inverse = self._border()
             # Minimise over what is free first: what is left does not see the columns' means.
             matrix, slopes = self._matrix - border @ inverse @ border.T, slopes - border @ inverse @ at_free
             model = GramModel(part, matrix, slopes, before, self._space.lasso)
-            move = descend(model, self._penalty, tol, _SWEEPS) - before
+            new, arrived = descend(model, self._penalty, tol, _SWEEPS)
+            move = new - before
             shift = -inverse @ (at_free + border.T @ move)
+        self._stalled = 0 if arrived else self._stalled + 1
+        self._tangled = self._tangled or not arrived
         return bool(move.any() or shift.any()) and self._go(move, shift)
 
     def _border(self) -> tuple[Array, Array]:

@@ -1,0 +1,136 @@
+"""Processes, memory and BLAS: what surrounds a run is left as it was, and forked or spawned workers can use the library."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import dapsgd as ds
+from dapsgd import _memory
+from dapsgd.runtimes._blas import single_threaded_blas
+
+from . import cases
+
+ROOT = Path(__file__).parent.parent
+
+
+def fit(seed):
+    run = ds.solve(cases.problem("squared", "l1", n=100), "dap-sgd", workers=2, max_iter=500, tol=0, seed=seed)
+    return run.iterations, threading.active_count()
+
+
+def fit_problem(problem):
+    return ds.solve(problem, "dap-svrg", workers=1, max_passes=20, tol=0, seed=0).x
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_processes_that_are_forked_or_spawned_can_solve(method):
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system cannot {method}")
+    assert fit(0)[0] == 500  # the parent has compiled code, and has had threads
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        found = pool.map_async(fit, range(4)).get(timeout=300)
+    assert [iterations for iterations, _ in found] == [500] * 4
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_joblib_workers_can_solve(backend):
+    problem = cases.problem("squared", "l1", n=100)
+    expected = fit_problem(problem)
+    for x in Parallel(n_jobs=2, backend=backend)(delayed(fit_problem)(problem) for _ in range(4)):
+        assert np.array_equal(x, expected)
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_blas_is_single_threaded_while_workers_run_and_as_before_afterwards():
+    problem, seen = cases.problem("squared", "l1", n=100), []
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        ds.solve(problem, "dap-sgd", workers=2, max_iter=100, tol=0, callbacks=[lambda checkup: seen.append(blas_threads())])
+        assert blas_threads() == before
+        with single_threaded_blas(), single_threaded_blas():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+        with pytest.raises(ZeroDivisionError):
+            ds.solve(problem, "dap-sgd", workers=2, max_iter=100, callbacks=[lambda checkup: 1 / 0])
+        assert blas_threads() == before
+    assert all(set(threads) == {1} for threads in seen[1:])
+
+
+# Memory.
+
+
+def test_what_is_available_is_less_than_what_there_is(monkeypatch):
+    there = _memory.available_memory()
+    if there is None:
+        pytest.skip("this system does not say how much memory there is")
+    assert 1 << 20 < there < 1 << 50
+    monkeypatch.setattr(_memory, "_limits", lambda: iter(()))
+    assert _memory.available_memory() is None
+    _memory.require_memory(1 << 60, "anything", "nothing")  # who does not know does not refuse
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda p: ds.solve(p, "dap-sgd", workers=5000, max_delay=1), "5000 workers would need"),
+        (lambda p: ds.solve(p, "dap-sgd", max_iter=10**8, record_schedule=True), "record_schedule=False"),
+        (lambda p: ds.solve(p, "dap-sgd", runtime=ds.Simulated(1.0, 1.0), max_delay=10**7, max_iter=10**8), "max_delay"),
+    ],
+)
+def test_a_run_that_needs_too_much_memory_is_refused_before_any_is_taken(call, words, monkeypatch):
+    monkeypatch.setattr(_memory, "available_memory", lambda: 10**8)
+    rng = np.random.default_rng(0)
+    problem = ds.Problem(rng.standard_normal((30, 200)), rng.standard_normal(30))
+    with pytest.raises(ds.OutOfMemoryError, match=words) as caught:
+        call(problem)
+    assert isinstance(caught.value, MemoryError)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the address space")
+def test_a_limit_on_the_address_space_counts():
+    program = """
+import resource
+from dapsgd._memory import available_memory
+resource.setrlimit(resource.RLIMIT_AS, (1 << 31, resource.RLIM_INFINITY))
+assert available_memory() < 1 << 31
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+# The programs of soak/ and fuzz/, briefly.
+
+
+def run_program(*arguments, ok=True):
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert (done.returncode == 0) == ok, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="uses POSIX scheduling")
+def test_the_engine_under_scheduling_pressure_replays_exactly():
+    said = run_program("soak/engine_runs.py", "--runs", "30", "--seed", "11")
+    assert "30 runs without a violation" in said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="uses POSIX scheduling")
+def test_locks_that_let_everybody_in_are_found_out():
+    said = run_program("soak/engine_runs.py", "--runs", "40", "--broken", "--hang", "60", ok=False)
+    assert "AssertionError" in said or "Timeout" in said
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills processes")
+def test_runs_that_are_killed_arrive_at_the_same_answer():
+    said = run_program("soak/kill_resume.py", "--times", "2", "--seconds", "0.5")
+    assert "2 runs, killed" in said
