@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py') pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types pytest docs wheel smoke bench bench-peers reproduce soak fuzz audit clean
+.PHONY: help demo test lint types pytest docs wheel smoke bench bench-ray bench-peers reproduce soak fuzz audit clean
 
 help:
 	@grep -E '^# make |^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -e 's/^# //' -e 's/:.*##/:/'
@@ -59,7 +59,7 @@ types: $(VENV)/.dev ## mypy, strict
 	$(BIN)/mypy
 
 pytest: $(VENV)/.dev ## the tests alone
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 docs: .venv-docs/.done ## the site, in docs/_build/html: without a warning, with every link, figure and example checked
 	.venv-docs/bin/python -m sphinx -W --keep-going --quiet -b html docs docs/_build/html
@@ -79,6 +79,9 @@ smoke: wheel ## install the wheel into new environments of Python 3.11, 3.12 and
 
 bench: $(VENV)/.dev ## updates per second and speedups; BENCH_ARGS="--yardstick PATH" to compare with another program
 	$(BIN)/python benchmarks/throughput.py $(BENCH_ARGS)
+
+bench-ray: $(VENV)/.dev ## messages per second on Ray next to a bare actor, and seconds to an accuracy next to threads
+	$(BIN)/python benchmarks/ray_throughput.py $(BENCH_ARGS)
 
 bench-peers: .venv-peers/.done .venv-numpy1/.done ## seconds to the answer, ours and other packages'; PEERS_ARGS="--quick" for a look
 	.venv-peers/bin/python benchmarks/peers/run.py \

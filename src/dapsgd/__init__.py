@@ -19,6 +19,7 @@ from .algorithms import ALGORITHMS
 from .checkpoints import Checkpoint
 from .errors import (
     CheckpointError,
+    ClusterError,
     CompilationError,
     DapsgdError,
     DivergenceError,
@@ -27,6 +28,7 @@ from .errors import (
     OutOfMemoryError,
 )
 from .losses import LOSSES, Huber, Logistic, Multinomial, Poisson, Squared, SquaredHinge
+from .partitions import Partitions
 from .path import Path, path
 from .problem import Problem
 from .regularizers import (
@@ -43,7 +45,19 @@ from .regularizers import (
     Zero,
 )
 from .result import Result, Schedule, Trace
-from .runtimes import Exponential, Fixed, HeavyTailed, Recorded, Replay, Serial, Simulated, Straggler, Threads
+from .runtimes import (
+    ClusterStatistics,
+    Exponential,
+    Fixed,
+    HeavyTailed,
+    Ray,
+    Recorded,
+    Replay,
+    Serial,
+    Simulated,
+    Straggler,
+    Threads,
+)
 from .solve import solve
 from .steps import Constant, DelayAdaptive, InverseTime, Theorem1, Theorem2
 
@@ -62,6 +76,8 @@ __all__ = [
     "Checkpoint",
     "CheckpointError",
     "Checkup",
+    "ClusterError",
+    "ClusterStatistics",
     "CompilationError",
     "Constant",
     "DAPClassifier",
@@ -86,9 +102,11 @@ __all__ = [
     "NuclearNorm",
     "NumbersTooLargeError",
     "OutOfMemoryError",
+    "Partitions",
     "Path",
     "Poisson",
     "Problem",
+    "Ray",
     "Recorded",
     "Replay",
     "Result",

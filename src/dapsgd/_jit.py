@@ -49,6 +49,7 @@ _NEVER_COMPILED = {
     "estimators",
     "experiments",
     "io",
+    "runtimes/ray",
     "_files.py",
     "_fingerprint.py",
     "_memory.py",
@@ -57,6 +58,7 @@ _NEVER_COMPILED = {
     "cli.py",
     "demo.py",
     "models.py",
+    "partitions.py",
     "path.py",
     "plots.py",
     "theory.py",
@@ -389,7 +391,8 @@ def cache_folder() -> Path | None:
     digest = hashlib.sha256()
     package = Path(__file__).parent
     for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] not in _NEVER_COMPILED:
+        parts = path.relative_to(package).parts
+        if not {parts[0], "/".join(parts[:2])} & _NEVER_COMPILED:
             digest.update(path.read_bytes())
     for part in (sys.version, numba.__version__, llvmlite.__version__):
         digest.update(part.encode())

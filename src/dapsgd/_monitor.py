@@ -94,6 +94,7 @@ class RunMonitor:
         self._callbacks = callbacks
         self._show = progress
         self._bar: Any = None
+        self._brief = ""
         self._points: list[tuple[float, ...]] = []
         self._tol = tol
         self._has_gap = has_gap(problem)
@@ -134,9 +135,11 @@ class RunMonitor:
         if self._bar is not None:
             self._bar.close()
 
-    def progress(self, iteration: int) -> None:
-        """Move the progress bar."""
+    def progress(self, iteration: int, note: str = "") -> None:
+        """Move the progress bar; with a note on how the run goes."""
         if self._bar is not None:
+            if note:
+                self._bar.set_postfix_str(", ".join(part for part in (self._brief, note) if part), refresh=False)
             self._bar.update(iteration - self._bar.n)
 
     @cached_property
@@ -170,7 +173,8 @@ class RunMonitor:
         self._last = certificate
         self.progress(iteration)
         if self._bar is not None:
-            self._bar.set_postfix_str(f"objective {objective:.6g}, {certificate.brief}", refresh=False)
+            self._brief = f"objective {objective:.6g}, {certificate.brief}"
+            self._bar.set_postfix_str(self._brief, refresh=False)
         if certificate.converged:
             self._arrived = certificate.reason
             self.stopped_by = self.stopped_by or certificate.reason

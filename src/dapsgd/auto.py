@@ -18,7 +18,7 @@ _MANY_ENTRIES = 5_000_000  # of the data, from which a pass costs more than star
 _ROWS_A_COLUMN = 2.0  # from which mini-batches tell as much as all rows
 
 
-def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool) -> tuple[str, str]:
+def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_messages: bool = False) -> tuple[str, str]:
     """Return the algorithm for a problem, and the reason.
 
     Parameters
@@ -29,9 +29,13 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool) -> t
     step : step rule or None
     average : bool
         The user asks for the average of the iterates.
+    few_messages : bool
+        Workers are far away from each other.
     """
     if average or isinstance(step, (InverseTime, Theorem1, Theorem2)):
         return "dap-sgd", "a decreasing step or an average was asked for"
+    if few_messages:
+        return "dave-rpg", "it needs the fewest messages"
     if stochastic or step is not None:
         return "dap-svrg", "workers on mini-batches were asked for"
     sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)

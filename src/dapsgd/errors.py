@@ -2,6 +2,7 @@
 
 __all__ = [
     "CheckpointError",
+    "ClusterError",
     "CompilationError",
     "DapsgdError",
     "DivergenceError",
@@ -17,6 +18,10 @@ class DapsgdError(Exception):
 
 class CheckpointError(DapsgdError, ValueError):
     """A checkpoint that cannot be gone on from: damaged, or of another problem, run or version; the sentence says which."""
+
+
+class ClusterError(DapsgdError, RuntimeError):
+    """A cluster that cannot be reached, is too small, or lost what a run cannot go on without."""
 
 
 class CompilationError(DapsgdError, TypeError):

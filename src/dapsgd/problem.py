@@ -15,9 +15,10 @@ from ._checks import finite_array, flag, non_negative
 from ._handles import Handle
 from ._jit import kernel, run
 from ._summaries import about_problem, as_html, as_text
-from ._terms import bind, check_loss, prox_handle, run_prox, run_value
+from ._terms import bind, check_loss, check_regularizer, prox_handle, run_prox, run_value
 from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
+from .partitions import Partitions
 from .regularizers import Zero
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ class Problem:
 
     Parameters
     ----------
-    X : array, memory map or SciPy sparse matrix, shape (n, p)
+    X : array, memory map or SciPy sparse matrix, shape (n, p), or Partitions
         The data, float32 or float64; other numbers are converted to float64. A dense array that is not in C order is copied
-        once, because workers read rows; a memory map never is. Sparse formats other than CSR are converted.
+        once, because workers read rows; a memory map never is. Sparse formats other than CSR are converted. Or files
+        that workers on a cluster open, with their targets: :class:`dapsgd.Partitions`.
     y : array, shape (n,) or (n, q)
         The targets. With two dimensions the parameter w is p x q.
     loss : loss, default ``Squared()``
@@ -67,7 +69,7 @@ class Problem:
     def __init__(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         loss: Any = None,
         regularizer: Any = None,
         *,
@@ -78,15 +80,37 @@ class Problem:
         self.loss = check_loss(Squared() if loss is None else loss)
         self.l2 = non_negative("l2", l2)
         self.fit_intercept = flag("fit_intercept", fit_intercept)
-        self._rows = _rows.make_rows(X, self.fit_intercept)
+        self._facts: dict[str, Any] = {}  # about the data, shared by problems that differ in the regulariser only
+        self.regularizer = Zero() if regularizer is None else regularizer
+        self.partitions: Partitions | None = None  # files that are opened elsewhere
+        if isinstance(X, Partitions):
+            self._defer(X, y, sample_weight)
+            return
+        if y is None:
+            raise TypeError("y must be given, one entry or row for each row of X")
+        self._rows: Any = _rows.make_rows(X, self.fit_intercept)
         self.n, self.p = _rows.shape(self._rows)
         self.dtype = _rows.dtype(self._rows)
         self._targets, single = self._check_targets(y)
         self._weights = self._check_weights(sample_weight)
         self.shape: tuple[int, ...] = (self.p,) if single else (self.p, self._targets.shape[1])
-        self._facts: dict[str, Any] = {}  # about the data, shared by problems that differ in the regulariser only
-        self.regularizer = Zero() if regularizer is None else regularizer
         self._bound = bind(self.regularizer, self.shape)
+
+    def _defer(self, partitions: Partitions, y: Any, sample_weight: Any) -> None:
+        """Wait for the rows, and for how many there are."""
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight must not be given with Partitions, whose files hold the targets")
+        check_regularizer(self.regularizer)
+        self.partitions = partitions
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why something is missing before the rows are there."""
+        if not name.startswith("__") and self.__dict__.get("partitions") is not None:
+            raise ValueError(
+                f"the rows of this problem are in files, {self.partitions!r}, which the workers of a cluster open: hand it to "
+                "dapsgd.solve(problem, runtime=dapsgd.Ray(...)), or read the files with dapsgd.io.read"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _check_targets(self, y: Any) -> tuple[Array, bool]:
         targets = finite_array("y", y, self.dtype)
@@ -188,6 +212,36 @@ class Problem:
         other.regularizer = regularizer
         other._bound = bind(regularizer, self.shape)
         return other
+
+    # What runtimes on several machines call.
+
+    def part(self, block: slice) -> Problem:
+        """Return the problem of some successive rows; a mean over all rows is the mean over parts, weighted by their rows."""
+        other = copy.copy(self)
+        other._rows = _rows.part(self._rows, block)
+        other._targets, other._weights = self._targets[block], self._weights[block]
+        other.n, other._facts = block.stop - block.start, {}
+        return other
+
+    def with_rows(self, rows: Any, targets: Array, weights: Array, shape: tuple[int, ...]) -> Problem:
+        """Return the same problem with rows that have been checked."""
+        other = copy.copy(self)
+        other.partitions = None
+        other._rows, other._targets, other._weights, other.shape = rows, targets, weights, shape
+        other.n, other.p = _rows.shape(rows)
+        other.dtype, other._facts = _rows.dtype(rows), {}
+        other._bound = bind(self.regularizer, shape)
+        return other
+
+    def check_shards(self, shards: int) -> None:
+        """Raise unless the parameter can be cut into so many slices."""
+        if shards > self.packed_shape[0]:
+            raise ValueError(f"Ray: shards must be at most the {self.packed_shape[0]} rows of the parameter; got {shards}")
+
+    @property
+    def bytes(self) -> int:
+        """The size of the data."""
+        return int(_rows.entries(self._rows) * (self.dtype.itemsize + 4 * isinstance(self._rows, _rows.CsrRows)))
 
     # What algorithms call: a packed parameter, with the intercept in an additional last row.
 
@@ -343,6 +397,8 @@ class Problem:
         return {name: value for name, value in self.__dict__.items() if name not in ("_prox", "_double_prox", "_space")}
 
     def __repr__(self) -> str:
+        if self.partitions is not None:
+            return f"Problem({self.partitions!r}, {type(self.loss).__name__} + {type(self.regularizer).__name__})"
         targets = f", {self.shape[1]} targets" if len(self.shape) == 2 else ""
         intercept = ", intercept" if self.fit_intercept else ""
         regularizer = type(self.regularizer).__name__

@@ -14,6 +14,8 @@ from ._summaries import about_result, as_html, as_text, picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from .runtimes.ray.statistics import ClusterStatistics
+
 __all__ = ["Result", "Schedule", "Trace"]
 
 Array = np.ndarray[Any, Any]
@@ -174,6 +176,8 @@ class Result:
         What happened in which order, with ``record_schedule=True``.
     message : str
         What was run and why it ended, in a sentence.
+    statistics : ClusterStatistics or None
+        What a cluster counted, with ``runtime=dapsgd.Ray(...)``.
     """
 
     x: Array
@@ -191,6 +195,7 @@ class Result:
     trace: Trace
     schedule: Schedule | None
     message: str
+    statistics: ClusterStatistics | None = None
 
     def plot(self, path: Any = None) -> Figure:
         """Draw objective, residual and distance against seconds, iterations and passes, and the delays.

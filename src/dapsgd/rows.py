@@ -25,7 +25,16 @@ from ._loops import fill
 from ._memory import require_memory
 from .errors import NumbersTooLargeError
 
-__all__ = ["CsrRows", "DenseRows", "make_rows", "predict", "spectral_norm_squared", "squared_norms", "transpose_times"]
+__all__ = [
+    "CsrRows",
+    "DenseRows",
+    "FarRows",
+    "make_rows",
+    "predict",
+    "spectral_norm_squared",
+    "squared_norms",
+    "transpose_times",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -140,6 +149,35 @@ class CsrRows(NamedTuple):
                     out[self.columns, k] += scale[k]
 
 
+class FarRows:
+    """Rows that are not in this process: whole passes over them are made elsewhere."""
+
+    n: int
+    p: int
+    dtype: np.dtype[Any]
+    intercept: bool
+
+    def predict(self, x: Array) -> Array:
+        """Return the predictions of every row for a packed parameter."""
+        raise NotImplementedError
+
+    def transpose_times(self, d: Array) -> Array:
+        """Return ``X.T @ d``, with the sum of d as the intercept's entry."""
+        raise NotImplementedError
+
+    def squared_norms(self) -> Array:
+        """Return the squared Euclidean norm of every row, the intercept's 1 included."""
+        raise NotImplementedError
+
+    def snapshot_step(self, x0: Array, batch_size: int, max_delay: int) -> float:
+        """Return a step for mini-batches of neighbouring rows."""
+        raise NotImplementedError
+
+    def share_step(self, blocks: int, x0: Array) -> float:
+        """Return a step for so many blocks of each worker's rows."""
+        raise NotImplementedError
+
+
 @kernel(fastmath={"reassoc", "contract"})
 def inner(row: Array, x: Array) -> float:
     """Return the inner product of a row with the first entries of x, added in any order."""
@@ -244,20 +282,26 @@ def entries(rows: DenseRows | CsrRows) -> int:
     return rows.X.size if isinstance(rows, DenseRows) else rows.data.size
 
 
-def shape(rows: DenseRows | CsrRows) -> tuple[int, int]:
+def shape(rows: DenseRows | CsrRows | FarRows) -> tuple[int, int]:
     """Return the number of rows and of columns, the intercept not counted."""
+    if isinstance(rows, FarRows):
+        return rows.n, rows.p
     if isinstance(rows, DenseRows):
         return rows.X.shape[0], rows.X.shape[1]
     return len(rows.indptr) - 1, rows.columns
 
 
-def dtype(rows: DenseRows | CsrRows) -> np.dtype[Any]:
+def dtype(rows: DenseRows | CsrRows | FarRows) -> np.dtype[Any]:
     """Return the type of the numbers."""
+    if isinstance(rows, FarRows):
+        return rows.dtype
     return rows.X.dtype if isinstance(rows, DenseRows) else rows.data.dtype
 
 
-def predict(rows: DenseRows | CsrRows, x: Array) -> Array:
+def predict(rows: DenseRows | CsrRows | FarRows, x: Array) -> Array:
     """Return the predictions of every row for a packed parameter."""
+    if isinstance(rows, FarRows):
+        return rows.predict(x)
     p = shape(rows)[1]
     result: Array = matrix(rows) @ x[:p]
     if rows.intercept:
@@ -265,16 +309,20 @@ def predict(rows: DenseRows | CsrRows, x: Array) -> Array:
     return result
 
 
-def transpose_times(rows: DenseRows | CsrRows, d: Array) -> Array:
+def transpose_times(rows: DenseRows | CsrRows | FarRows, d: Array) -> Array:
     """Return ``X.T @ d``, with the sum of d as the intercept's entry."""
+    if isinstance(rows, FarRows):
+        return rows.transpose_times(d)
     result: Array = matrix(rows).T @ d
     if rows.intercept:
         result = np.concatenate([result, d.sum(axis=0, keepdims=True)])
     return result
 
 
-def squared_norms(rows: DenseRows | CsrRows) -> Array:
+def squared_norms(rows: DenseRows | CsrRows | FarRows) -> Array:
     """Return the squared Euclidean norm of every row, the intercept's 1 included."""
+    if isinstance(rows, FarRows):
+        return rows.squared_norms()
     if isinstance(rows, DenseRows):
         norms = np.empty(rows.X.shape[0])
         block = max(1, (1 << 20) // rows.X.shape[1])
@@ -286,7 +334,7 @@ def squared_norms(rows: DenseRows | CsrRows) -> Array:
     return norms + 1.0 if rows.intercept else norms
 
 
-def spectral_norm_squared(rows: DenseRows | CsrRows, weights: Array) -> float:
+def spectral_norm_squared(rows: DenseRows | CsrRows | FarRows, weights: Array) -> float:
     """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of ``X.T @ diag(weights) @ X``."""
     n, p = shape(rows)
     size = p + rows.intercept

@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 _ENTRIES = 1 << 22  # of a share, up to which all of its rows are looked at for its smoothness
 _PIECES = 16  # of neighbouring rows otherwise
 _MARGIN = 1.1  # for those that are not
+_MOST = 8  # blocks that are looked at
 
 
 def cut(n: int, workers: int) -> Array:
@@ -29,12 +30,23 @@ def cut(n: int, workers: int) -> Array:
     return bounds
 
 
-def share_step(problem: Problem, shares: Array, x0: Array) -> float:
-    """Return ``1 / L``, L the largest smoothness of any share's part of f, or an estimate of it where that costs too much."""
+def share_step(problem: Problem, shares: Array, x0: Array, blocks: int = 1) -> float:
+    """Return ``1 / L``, L the largest smoothness of any share's part of f, or an estimate of it where that costs too much.
+
+    With several ``blocks`` to a share, each of them is a share of its own.
+    """
+    if isinstance(problem._rows, _rows.FarRows):
+        return problem._rows.share_step(blocks, x0)
     curvature = float(getattr(problem.loss, "curvature", math.inf))
     if not math.isfinite(curvature):
         return 0.5 * proximal_step(problem, x0, 1.0, search=True)[1]
-    largest = max(_smoothness(problem, int(a), int(b)) for a, b in pairwise(shares))
+    pieces = [(a + u, a + v) for a, b in pairwise(shares) for u, v in pairwise(cut(int(b - a), min(blocks, int(b - a))))]
+    some = (
+        pieces
+        if blocks == 1 or len(pieces) <= _MOST
+        else [pieces[k] for k in np.linspace(0, len(pieces) - 1, _MOST).astype(int)]
+    )
+    largest = max(_smoothness(problem, int(a), int(b)) for a, b in some) * (1.0 if some is pieces else _MARGIN)
     return 1.0 / max(curvature * largest + 2.0 * problem.l2, np.finfo(np.float64).tiny)
 
 

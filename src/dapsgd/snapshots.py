@@ -39,6 +39,8 @@ def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) 
     From the smoothness of a sample of mini-batches, and for each delay a part of that of the whole, estimated from the same
     rows. It may be too long for rows that were not seen: a run with it is watched, see :class:`Refresher`.
     """
+    if isinstance(problem._rows, _rows.FarRows):
+        return problem._rows.snapshot_step(x0, batch_size, max_delay)
     stream = np.random.default_rng(0)
     curvature = float(getattr(problem.loss, "curvature", math.inf))
     if not math.isfinite(curvature):
@@ -128,6 +130,16 @@ class Refresher:
         return float(0.5**self.setbacks)
 
     def _take(self, x: Array) -> None:
+        self.mean[...] = self.take_sum(x) / self._problem.n
+        self._x = x.copy()
+
+    @property
+    def predictions(self) -> Array:
+        """Of every row, where the last snapshot was taken."""
+        return self._predictions
+
+    def take_sum(self, x: Array) -> Array:
+        """Write the slopes of every row at x, and return the sum of the rows' gradients."""
         parts: list[Any] = [None] * len(self._blocks)
         todo = iter(range(len(self._blocks)))  # next() on it is one step of the interpreter: no two threads get the same
 
@@ -145,9 +157,7 @@ class Refresher:
         total = np.zeros(self.mean.shape, np.float64)
         for part in parts:
             total += part
-        np.divide(total, self._problem.n, out=total)
-        self.mean[...] = total
-        self._x = x.copy()
+        return total
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps: where the snapshot was taken, and it is taken there again."""

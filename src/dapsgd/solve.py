@@ -28,6 +28,8 @@ from .result import Result
 from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._blas import single_threaded_blas
 from .runtimes._plan import Outcome, Plan, available_cores
+from .runtimes.ray import Ray
+from .runtimes.ray.cluster import Cluster
 from .shares import cut, share_step
 from .snapshots import Refresher, epoch_length, snapshot_step
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, step_at
@@ -40,6 +42,7 @@ P = ParamSpec("P")
 
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _DEFAULT_POINTS = 100  # of the trace
+_CLUSTER_MESSAGES = 64  # of a worker, in which it looks at about as many rows as it has
 _SVRG_BATCH = 32  # rows: enough that a prox does not cost more than the gradient
 
 
@@ -96,8 +99,8 @@ def solve(
         ``"working-set"``, which look at all rows. ``"auto"`` chooses one and says why in
         ``result.message``.
     runtime : str or runtime, default "threads"
-        ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)``. Algorithms for one worker run in the calling
-        thread whatever is given.
+        ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)`` or, for a cluster, ``Ray(...)``. Algorithms for
+        one worker run in the calling thread.
     workers : int, optional
         The number of workers; by default the cores that this process may use.
     step : step rule, optional
@@ -163,14 +166,23 @@ def solve(
     >>> len(np.unique(result.x.round(6))) < 10
     True
     """
+    given = locals()
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")
     chosen = known_name("algorithm", algorithm, [*ALGORITHMS, "auto"])
+    if isinstance(runtime, Ray):
+        runtime.check(chosen, problem, record_schedule, checkpoint)
+        with runtime.open(problem, workers) as cluster:
+            result = solve(**{**given, "problem": cluster.problem, "runtime": cluster, "workers": cluster.workers})
+            if problem.partitions is not None:
+                _ = result.residual  # as long as there are rows
+            return result
     average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
     name, because = chosen, ""
     if chosen == "auto":
         asked = record_schedule or batch_size != "auto" or not isinstance(runtime, (str, Serial, Threads))
-        name, because = choose(problem, stochastic=asked, step=step, average=average)
+        few_messages = isinstance(runtime, Cluster) and batch_size == "auto" and not record_schedule
+        name, because = choose(problem, stochastic=asked, step=step, average=average, few_messages=few_messages)
     spec = ALGORITHMS[name]
     if name in FULL and not FULL[name].can_solve(problem):
         raise ValueError(f"algorithm {name!r} is for problems where {FULL[name].needs}; this is {problem!r}")
@@ -190,6 +202,7 @@ def solve(
     epoch = epoch_length(problem.n, batch_size) if spec.estimator is Snapshot else 0
     aggregated = spec.estimator is Share
     shares = _pick_shares(problem, step, workers, executor) if aggregated else np.zeros(0, np.int64)
+    blocks = executor.pick_blocks(problem) if aggregated and isinstance(executor, Cluster) else 1
 
     def passes(iteration: int) -> float:
         """Return how often so many iterations look at a row, snapshots included."""
@@ -210,13 +223,15 @@ def solve(
 
     def safe_step() -> float:
         if aggregated:
-            return share_step(problem, shares, start)
+            return share_step(problem, shares, start, blocks)
         return (snapshot_step if epoch else _safe_step)(problem, start, batch_size, delay)
 
     keeper = Keeper(checkpoint, flag("resume", resume))
     _ = problem._prox  # compiled, and its term checked, before anything else is done with it
     careful = epoch > 0 and step is None
-    refresh = Refresher(problem, workers, careful) if epoch else None
+    refresh: Refresher | None = None
+    if epoch:
+        refresh = executor.refresher(careful) if isinstance(executor, Cluster) else Refresher(problem, workers, careful)
     monitor = RunMonitor(
         problem,
         x0=start,
@@ -241,11 +256,20 @@ def solve(
             with single_threaded_blas() if blas_workers == 1 else nullcontext():
                 outcome = FULL[name].run(problem, limits, monitor, Progress(start, keeper))
         else:
-            parts, alive = _make_parts(problem, spec, start, refresh, workers)
+            parts: Any = None
+            alive: Any = None
+            if not isinstance(executor, Cluster):  # whose workers make their own
+                kept: tuple[Any, ...] = () if refresh is None else (refresh.at_snapshot, refresh.mean)
+                memory: tuple[Any, ...] = ()
+                if aggregated:
+                    require_memory(workers * start.nbytes, f"a point for each of {workers} workers", "use fewer workers")
+                    memory = (problem.n, np.stack([start] * workers))
+                parts, alive = make_parts(problem, spec, start, (problem.p,) if aggregated else kept, memory)
             rule = _pick_rule(step, problem, safe_step, length, constant=epoch > 0 or aggregated)
             if aggregated:
                 monitor.answer = partial(problem.packed_prox, step=step_at(rule, 0))
             plan = Plan(
+                algorithm=name,
                 parts=parts,
                 alive=alive,
                 rows=problem.n,
@@ -260,6 +284,7 @@ def solve(
                 record_schedule=record_schedule,
                 average=average,
                 shares=shares,
+                blocks=blocks,
                 neighbours=epoch > 0,
                 refresh=refresh,
                 careful=careful,
@@ -277,15 +302,13 @@ def solve(
         return result
 
 
-def _make_parts(
-    problem: Problem, spec: Algorithm, x: Array, refresh: Refresher | None, workers: int
+def make_parts(
+    problem: Problem, spec: Algorithm, x: Array, kept: tuple[Any, ...], memory: tuple[Any, ...]
 ) -> tuple[Parts, tuple[Any, ...]]:
-    """Compile the problem's terms and put them together; return also what must stay alive."""
-    kept: tuple[Any, ...] = () if refresh is None else (refresh.at_snapshot, refresh.mean)
-    remembered: tuple[Any, ...] = ()
-    if spec.estimator is Share:
-        require_memory(workers * x.nbytes, f"a point for each of {workers} workers", "use fewer workers")
-        kept, remembered = (problem.p,), (problem.n, np.stack([x] * workers))
+    """Compile the problem's terms and put them together; return also what must stay alive.
+
+    ``kept`` and ``memory`` are what the estimator and the update have beyond what all of them have.
+    """
     estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
     buffers = make_buffers(problem._targets.shape[1], x)
     estimate = make_handle(estimate_entry, estimator, x, np.zeros(3, np.int64), 1.0, 1.0, buffers, x)
@@ -293,7 +316,7 @@ def _make_parts(
     parts = Parts(
         EstimatorHandle(estimate.code, estimate.data),
         RegularizerHandle(prox.code, prox.data),
-        spec.update(problem.p, *remembered),
+        spec.update(problem.p, *memory),
     )
     return parts, (estimate, prox)
 
@@ -336,6 +359,8 @@ def _pick_batch_size(batch_size: int | str, problem: Problem, spec: Algorithm, r
         return 3  # a share is named by its number, its first row and its last
     if isinstance(batch_size, str):
         known_name("batch_size", batch_size, ["auto"])
+        if isinstance(runtime, Cluster) and spec.estimator is Snapshot:  # a message costs as much as many rows
+            return min(max(_SVRG_BATCH, problem.n // (_CLUSTER_MESSAGES * runtime.workers)), problem.n)
         return min(_SVRG_BATCH, problem.n) if spec.estimator is Snapshot else 1
     return positive_integer("batch_size", batch_size)
 
@@ -347,7 +372,7 @@ def _pick_shares(problem: Problem, step: Any, workers: int, runtime: Any) -> Arr
         runtime.schedule.check_shares()
         if step is None:
             raise ValueError("step must be given to replay 'dave-rpg': an automatic one depends on the number of workers")
-    return cut(problem.n, workers)
+    return runtime.bounds if isinstance(runtime, Cluster) else cut(problem.n, workers)
 
 
 def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, name: str, runtime: Any) -> int:
@@ -444,6 +469,7 @@ def _finish(
         trace=monitor.trace(),
         schedule=outcome.schedule,
         message=f"{what} on {workers} worker{'s' * (workers != 1)}: {why} after {outcome.iterations} iterations",
+        statistics=outcome.statistics,
     )
 
 

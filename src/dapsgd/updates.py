@@ -13,7 +13,7 @@ import numpy as np
 from ._jit import kernel
 from ._loops import copy
 
-__all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "work"]
+__all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "sweep", "work"]
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +67,16 @@ def apply(parts: Parts, x: Array, message: Array, own: Array, pace: Pace, start:
     Updating and reading again is one pass over memory. A worker that is alone has no copy: ``own`` may be ``x`` itself.
     """
     parts.update.apply(parts.regularizer, x[start:stop], message[start:stop], own[start:stop], pace, start, buffers)
+
+
+@kernel
+def sweep(parts: Parts, x: Array, batches: Array, eta: float, buffers: Buffers, message: Array) -> bool:
+    """Look at one batch after the other, each from where the last one left x; the sum of it all is one message."""
+    finite = True
+    for k in range(batches.shape[0]):
+        finite = work(parts, x, batches[k], eta, buffers, message) and finite
+        apply(parts, x, message, x, Pace(eta, eta, np.inf), 0, x.shape[0], buffers)
+    return finite
 
 
 class Decoupled(NamedTuple):

@@ -1,6 +1,7 @@
 """Runtimes: who executes a plan, in what order. All of them call the same ``work`` and ``apply``."""
 
 from .costs import Exponential, Fixed, HeavyTailed, Recorded, Straggler
+from .ray import ClusterStatistics, Ray
 from .replay import Replay
 from .serial import Serial
 from .simulated import Simulated, Timing
@@ -8,9 +9,11 @@ from .threads import Threads
 
 __all__ = [
     "RUNTIMES",
+    "ClusterStatistics",
     "Exponential",
     "Fixed",
     "HeavyTailed",
+    "Ray",
     "Recorded",
     "Replay",
     "Serial",

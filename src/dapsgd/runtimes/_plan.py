@@ -16,6 +16,7 @@ from ..updates import Parts
 if TYPE_CHECKING:
     from ..checkpoints import Keeper
     from ..snapshots import Refresher
+    from .ray.statistics import ClusterStatistics
 
 __all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
 
@@ -26,6 +27,7 @@ Array = np.ndarray[Any, Any]
 class Plan:
     """Everything a runtime needs to know; it never looks at the problem itself."""
 
+    algorithm: str  # its name, for whoever has to make ``parts`` elsewhere
     parts: Parts
     alive: Any  # what the handles in ``parts`` point to
     rows: int  # of the data
@@ -40,6 +42,7 @@ class Plan:
     record_schedule: bool
     average: bool
     shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
+    blocks: int  # into which a worker cuts its share, where a message is about all of them
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
     refresh: Refresher | None  # takes a snapshot for the estimator, while no worker runs
     careful: bool  # does it go back when a worker fails?
@@ -75,7 +78,7 @@ class Monitor(Protocol):
     def start(self) -> bool:
         """Take note of the start, before any clock runs; return True to end the run here."""
 
-    def progress(self, iteration: int) -> None:
+    def progress(self, iteration: int, note: str = "") -> None:
         """Show how far the run is; cheap, also while workers run."""
 
     def observe(self, iteration: int, seconds: float, x: Array) -> bool:
@@ -95,6 +98,7 @@ class Outcome:
     seconds: float
     delays: Array
     schedule: Schedule | None
+    statistics: ClusterStatistics | None = None  # of a cluster
 
 
 class Runtime(Protocol):

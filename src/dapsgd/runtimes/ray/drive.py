@@ -1,0 +1,419 @@
+"""The driver of a run: lets it go from one stop to the next, records, takes snapshots, and mends what breaks.
+
+Workers go through tickets up to a stop: the next record, the next snapshot, the end. There they wait, and the clock stands
+still, while the driver evaluates. Between stops it only asks the head, now and then, how things stand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import __version__
+from ...algorithms import ALGORITHMS
+from ...errors import ClusterError
+from ...gradients import MiniBatch
+from ...result import Schedule
+from ...snapshots import Refresher
+from ...steps import StepRule
+from ...updates import Aggregated, Coupled
+from .._blas import single_threaded_blas
+from .._plan import Clock, Monitor, Outcome, Plan
+from .checkpoints import Folder, fingerprint
+from .cluster import Cluster, cause_of
+from .link import actor_name
+from .shard import Shard, ShardSetting
+from .statistics import ClusterStatistics
+from .worker import Task
+
+if TYPE_CHECKING:
+    from ...problem import Problem
+
+__all__ = ["Drive", "RemoteRefresher"]
+
+Array = np.ndarray[Any, Any]
+
+_LOOK_SHORTEST, _LOOK_LONGEST = 0.001, 0.05  # seconds between two looks at the head
+_MEND_SECONDS = 1.0  # between two looks at everybody
+_PROGRESS_SECONDS = 0.5
+
+
+class RemoteRefresher(Refresher):
+    """Takes snapshots by the workers, each on its own rows."""
+
+    def __init__(self, problem: Problem, cluster: Cluster, careful: bool) -> None:
+        super().__init__(problem, 1, careful)
+        self._cluster = cluster
+
+    def take_sum(self, x: Array) -> Array:
+        """Return the sum of all rows' gradients at x."""
+        cluster = self._cluster
+        total = np.zeros(self.mean.shape, np.float64)
+        bounds = pairwise(cluster.bounds)
+        for (a, b), (own, predictions) in zip(bounds, cluster.call("snapshot", [(x,)] * cluster.workers), strict=True):
+            total += own
+            self._predictions[a:b] = predictions
+        return total
+
+    @property
+    def point(self) -> Array | None:
+        """Where the last snapshot was taken."""
+        return self._x
+
+
+class Drive:
+    """One run on a cluster."""
+
+    def __init__(self, cluster: Cluster, plan: Plan, monitor: Monitor) -> None:
+        self._cluster, self._plan, self._monitor = cluster, plan, monitor
+        self._config, self._ray = cluster.config, cluster.ray
+        self._clock = Clock()
+        self._rule = plan.rule
+        self._target = 0  # the next stop
+        spec = ALGORITHMS[plan.algorithm]
+        cluster.config.check_coupled(plan.algorithm, cluster.problem)
+        self._coupled, self._aggregated = spec.update is Coupled, spec.update is Aggregated
+        self._balanced = spec.estimator is MiniBatch
+        self._edges = np.linspace(0, len(plan.x0), self._config.shards + 1).astype(np.int64)  # of the shards
+        self._shards: list[Any] = []
+        self._boots: list[str] = []
+        self._states: list[dict[str, Any]] = []
+        self._runs: dict[Any, int] = {}  # calls under way, and which worker each is of
+        self._waiting: dict[int, float] = {}  # workers that are being restarted, since when
+        self._worker_restarts = self._shard_restarts = 0
+        self._stuck: dict[int, tuple[int, float]] = {}  # the version that a shard was last seen at, and since when
+        self._mended = self._shown = time.monotonic()
+        self._began = 0  # the iteration that this run started from
+
+    def run(self) -> Outcome:
+        """Run the plan to its end, or until the monitor says stop."""
+        plan, config = self._plan, self._config
+        keeps = Folder(config.checkpoint_dir, config.shards) if config.checkpoint_dir is not None else None
+        self._began = done = 0 if keeps is None else min(keeps.prepare(self._facts()), plan.max_iter)
+        self._make_shards()
+        self._x0 = self._ray.put(plan.x0)
+        self._cluster.call("prepare", [self._told(worker) for worker in range(plan.workers)], restarted=self._again)
+        self._pids = self._cluster.call("pid")
+        stop = self._monitor.start() if done == 0 else False
+        with single_threaded_blas():
+            with self._clock:
+                self._refresh(failed=False, due=plan.refresh is not None)
+            for worker in range(plan.workers):
+                self._launch(worker)
+            while done < plan.max_iter and not stop:
+                record = (done // plan.record_every + 1) * plan.record_every
+                target = min(record, plan.next_stop(done))
+                with self._clock:
+                    done = self._go_on(target)
+                    if done == target:
+                        self._refresh(failed=False, due=plan.is_due(done))
+                if done == record:
+                    x, mean = self._collect()
+                    stop = self._monitor.observe(done, self._clock.seconds, mean if plan.average else x)
+                self._show(done)
+            return self._end(keeps)
+
+    # From one stop to the next.
+
+    def _go_on(self, target: int) -> int:
+        """Let workers run until a stop, or until one of them failed; return the iteration."""
+        self._target = target
+        self._tell_head("advance", target, False, self._rule)
+        seconds, began, first = _LOOK_SHORTEST, time.monotonic(), self._version
+        while True:
+            state = self._look()
+            if state["bad"] >= 0 and state["is_settled"]:
+                self._fail(state["bad"])
+                self._tell_head("advance", target, False, self._rule)
+            elif state["version"] >= target and state["is_settled"]:
+                if all(other["version"] >= target for other in self._look_at_all()):
+                    return target
+            self._tend()
+            rate = max(state["version"] - first, 1) / max(time.monotonic() - began, 1e-6)
+            seconds = float(np.clip(0.5 * (target - state["version"]) / rate, _LOOK_SHORTEST, _LOOK_LONGEST))
+            time.sleep(seconds)
+
+    def _fail(self, iteration: int) -> None:
+        """Go back to the last snapshot where that is possible; a number was not finite."""
+        before = self._rule
+        if self._plan.careful:
+            self._refresh(failed=True, due=True)
+        if self._rule == before:
+            self._monitor.diverged(iteration)
+
+    def _refresh(self, failed: bool, due: bool) -> None:
+        """Take a snapshot, which may put the parameter back, and tell everybody."""
+        refresh = self._plan.refresh
+        if not due or refresh is None:
+            return
+        assert isinstance(refresh, RemoteRefresher)
+        x, _ = self._collect()
+        before = x.copy()
+        factor = refresh(x, failed)
+        self._rule = self._plan.rule._replace(scale=self._plan.rule.scale * factor)
+        self._tell_head("advance", 0, True, self._rule)  # what workers are at belongs to the old snapshot
+        if not np.array_equal(x, before, equal_nan=True):
+            self._tell_all("put_back", [(x[a:b],) for a, b in pairwise(self._edges)])
+        message = [(refresh.mean, self._rule)] * self._plan.workers
+        self._cluster.call("use_snapshot", message, restarted=self._again)
+
+    # Workers.
+
+    def _task(self, worker: int) -> Task:
+        plan, cluster = self._plan, self._cluster
+        return Task(
+            algorithm=plan.algorithm,
+            rule=plan.rule,
+            rows=plan.rows,
+            first_row=int(cluster.bounds[worker]),
+            blocks=plan.blocks,
+            batch_size=plan.batch_size,
+            neighbours=plan.neighbours,
+            max_iter=plan.max_iter,
+            entropy=plan.seed.entropy,
+            spawn_key=tuple(plan.seed.spawn_key),
+            bounds=self._edges,
+            namespace=cluster.namespace,
+            replay_bytes=self._config.replay_bytes,
+            lease_seconds=self._config.lease_seconds,
+            patience=self._config.patience,
+            log_rows=plan.record_schedule,
+        )
+
+    def _told(self, worker: int) -> tuple[Task, Any, tuple[Any, ...]]:
+        """Return what a worker has to know, also after a restart."""
+        return self._task(worker), self._x0, self._cluster.loads[worker]
+
+    def _snapshot(self) -> tuple[Array, Array, StepRule] | None:
+        refresh = self._plan.refresh
+        if not isinstance(refresh, RemoteRefresher) or refresh.point is None:
+            return None
+        return refresh.point, refresh.mean, self._rule
+
+    def _launch(self, worker: int) -> None:
+        handle = self._cluster.handles[worker]
+        task, x0, load = self._told(worker)
+        call = handle.run.remote(task, x0, self._snapshot(), load)
+        self._runs[call] = worker
+
+    def _again(self, worker: int) -> None:
+        """Bring a worker that was restarted to where the others are."""
+        with contextlib.suppress(self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
+            handle, seconds = self._cluster.handles[worker], self._config.start_seconds
+            self._ray.get(handle.prepare.remote(*self._told(worker)), timeout=seconds)
+            refresh = self._plan.refresh
+            if isinstance(refresh, RemoteRefresher) and refresh.point is not None:
+                self._ray.get(handle.snapshot.remote(refresh.point), timeout=seconds)
+
+    def _tend(self) -> None:
+        """Start workers again that died; raise what went wrong in one that did not."""
+        ended, _ = self._ray.wait(list(self._runs), num_returns=len(self._runs), timeout=0) if self._runs else ([], [])
+        for call in ended:
+            worker = self._runs.pop(call)
+            try:
+                self._ray.get(call)
+            except self._ray.exceptions.RayActorError:
+                self._waiting.setdefault(worker, time.monotonic())
+            except self._ray.exceptions.RayTaskError as error:
+                raise cause_of(error) from None
+        for worker, since in list(self._waiting.items()):
+            if worker in self._runs.values():
+                if self._is_up(worker):
+                    del self._waiting[worker]
+            elif time.monotonic() - since > self._config.patience:
+                raise ClusterError(
+                    f"Ray: worker {worker} died and did not come back in {self._config.patience:g} s; "
+                    f"{self._cluster.describe_resources()}"
+                )
+            else:
+                self._launch(worker)
+        if time.monotonic() - self._mended > _MEND_SECONDS:
+            self._mended = time.monotonic()
+            self._mend()
+        if time.monotonic() - self._shown > _PROGRESS_SECONDS:
+            self._show(self._version)
+
+    def _is_up(self, worker: int) -> bool:
+        """Tell whether a worker answers, and count it if it is another process than before."""
+        with contextlib.suppress(self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
+            pid = self._ray.get(self._cluster.handles[worker].pid.remote(), timeout=0.05)
+            self._worker_restarts += pid != self._pids[worker]
+            self._pids[worker] = pid
+            return True
+        return False
+
+    # Shards.
+
+    def _make_shards(self) -> None:
+        plan, config = self._plan, self._config
+        parts = tuple(float(part) for part in np.diff(self._cluster.bounds) / plan.rows)
+        bound = self._cluster.problem._bound if self._coupled else None
+        kind = self._ray.remote(Shard)
+        for index, (a, b) in enumerate(pairwise(self._edges)):
+            setting = ShardSetting(
+                index=index,
+                shape=(int(b - a), *plan.x0.shape[1:]),
+                dtype=plan.x0.dtype.str,
+                workers=plan.workers,
+                max_delay=plan.max_delay,
+                rule=plan.rule,
+                parts=parts,
+                balanced=self._balanced,
+                aggregated=self._aggregated,
+                average=plan.average,
+                regularizer=bound,
+                penalised=int(max(0, min(self._cluster.problem.p, b) - a)),
+                folder=self._cluster.folder(),
+                checkpoint_every=config.checkpoint_every,
+                lease_seconds=config.lease_seconds,
+                log_rows=plan.record_schedule,
+            )
+            handle = kind.options(
+                name=actor_name("shard", index),
+                namespace=self._cluster.namespace,
+                num_cpus=0,
+                max_restarts=-1,
+                max_task_retries=0,
+                scheduling_strategy="SPREAD",
+            ).remote(setting)
+            self._cluster.actors.append(handle)
+            self._shards.append(handle)
+        self._tell_all("begin", [(plan.x0[a:b],) for a, b in pairwise(self._edges)])
+        self._states = [self._ask(handle, "state") for handle in self._shards]
+        self._boots = [state["boot"] for state in self._states]
+        self._tell_head("reopen", max(state["top"] for state in self._states))
+
+    @property
+    def _version(self) -> int:
+        return int(self._states[0]["version"])
+
+    def _look(self) -> dict[str, Any]:
+        """Ask the head how things stand."""
+        self._states[0] = self._state_of(0)
+        return self._states[0]
+
+    def _look_at_all(self) -> list[dict[str, Any]]:
+        self._states = [self._state_of(shard) for shard in range(len(self._shards))]
+        return self._states
+
+    def _state_of(self, shard: int) -> dict[str, Any]:
+        state: dict[str, Any] = self._ask(self._shards[shard], "state")
+        if state["error"]:
+            raise OSError(
+                f"Ray: checkpoint_dir {self._cluster.folder()} cannot be written by shard {shard} ({state['error']}); make "
+                "room, or name another folder"
+            )
+        if state["boot"] != self._boots[shard]:
+            self._boots[shard] = state["boot"]
+            self._shard_restarts += 1
+            self._recover(shard)
+            state = self._ask(self._shards[shard], "state")
+        return state
+
+    def _recover(self, shard: int) -> None:
+        """Give a shard that was restarted what it lost, as far as anybody still has it."""
+        self._ask(self._shards[shard], "begin", self._plan.x0[self._edges[shard] : self._edges[shard + 1]])
+        tops = [self._ask(handle, "state")["top"] for handle in self._shards]
+        known = max(*tops, *(ticket + 1 for ticket in self._ask_workers("last_ticket")))
+        self._ask_workers("replay", shard)
+        self._ask(self._shards[shard], "fill", known)
+        if shard == 0:
+            self._ask(self._shards[0], "reopen", known)
+            self._ask(self._shards[0], "advance", self._target, False, self._rule)
+
+    def _mend(self) -> None:
+        """Look after shards that wait for updates which do not come, because their worker died on the way."""
+        if len(self._shards) == 1:
+            return
+        states = self._look_at_all()
+        tickets, now = states[0]["tickets"], time.monotonic()
+        for shard, state in enumerate(states):
+            version, since = self._stuck.get(shard, (-1, now))
+            if state["version"] != version or version >= tickets:
+                self._stuck[shard] = (state["version"], now)
+            elif now - since > self._config.lease_seconds:
+                self._ask_workers("replay", shard)
+                self._ask(self._shards[shard], "fill", tickets)
+                del self._stuck[shard]
+
+    def _ask_workers(self, method: str, *arguments: Any) -> list[Any]:
+        """Ask those workers that answer soon."""
+        refs = [getattr(handle, method).remote(*arguments) for handle in self._cluster.handles]
+        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=self._config.lease_seconds)
+        answers = []
+        for ref in ready:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                answers.append(self._ray.get(ref))
+        return answers
+
+    def _ask(self, handle: Any, method: str, *arguments: Any) -> Any:
+        """Call a shard until it answers."""
+        since = time.monotonic()
+        while True:
+            try:
+                return self._ray.get(getattr(handle, method).remote(*arguments))
+            except self._ray.exceptions.RayActorError as error:
+                if time.monotonic() - since > self._config.patience:
+                    raise ClusterError(f"Ray: a shard did not come back in {self._config.patience:g} s: {error}") from None
+                time.sleep(0.1)
+            except self._ray.exceptions.RayTaskError as error:
+                raise cause_of(error) from None
+
+    def _tell_head(self, method: str, *arguments: Any) -> None:
+        self._ask(self._shards[0], method, *arguments)
+
+    def _tell_all(self, method: str, arguments: list[tuple[Any, ...]]) -> None:
+        for handle, own in zip(self._shards, arguments, strict=True):
+            self._ask(handle, method, *own)
+
+    def _collect(self) -> tuple[Array, Array]:
+        """Return the parameter and the mean of all iterates, if asked for; nobody changes them meanwhile."""
+        slices = [self._ask(handle, "collect") for handle in self._shards]
+        x = np.concatenate([own for own, _ in slices])
+        return x, np.concatenate([mean for _, mean in slices]) if self._plan.average else x[:0]
+
+    # The end.
+
+    def _end(self, keeps: Folder | None) -> Outcome:
+        plan = self._plan
+        self._tell_head("finish")
+        if self._runs:
+            self._ray.wait(list(self._runs), num_returns=len(self._runs), timeout=self._config.lease_seconds)
+        states = self._look_at_all()
+        x, mean = self._collect()
+        schedule = None
+        if plan.record_schedule:
+            log = self._ask(self._shards[0], "schedule")
+            rows = np.stack([rows for _, _, rows in log]) if log else np.zeros((0, plan.batch_size), np.int64)
+            schedule = Schedule([who for who, _, _ in log], [read for _, read, _ in log], rows, plan.max_delay)
+        if keeps is not None:
+            keeps.remove()
+        statistics = self._statistics()
+        return Outcome(x, mean, self._version, self._clock.seconds, states[0]["delays"].copy(), schedule, statistics)
+
+    def _statistics(self) -> ClusterStatistics:
+        return ClusterStatistics.collect(
+            self._states, self._began, self._clock.seconds, self._worker_restarts, self._shard_restarts
+        )
+
+    def _show(self, iteration: int) -> None:
+        self._shown = time.monotonic()
+        self._monitor.progress(iteration, self._statistics().brief)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what must be the same for a run to go on from a checkpoint."""
+        plan, problem = self._plan, self._cluster.problem
+        terms = (problem.loss, problem.regularizer, problem.l2, problem.fit_intercept)
+        return {
+            "version": __version__.partition("+")[0],
+            "algorithm": plan.algorithm,
+            "shards": self._config.shards,
+            "workers": plan.workers,
+            "rows": plan.rows,
+            "parameter": list(plan.x0.shape),
+            "problem": fingerprint(problem._targets, problem._weights, plan.x0, *terms),
+        }

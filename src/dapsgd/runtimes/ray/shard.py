@@ -1,0 +1,296 @@
+"""The shard: an actor that owns a slice of the parameter, and does nothing but add, gate, count and write checkpoints.
+
+It handles one call at a time, so there is no lock, and a reply is packed before the next call can change what it holds. No
+call waits: whoever cannot be served yet is told so, and asks again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...steps import StepRule
+from ...updates import Pace
+from .checkpoints import ShardFiles, State
+from .order import GRANTED, REFUSED, Answer, Order
+from .slices import Push, Slice
+
+__all__ = ["Reply", "Shard", "ShardSetting"]
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class ShardSetting:
+    """What a shard is told when it is made, and again when it is restarted."""
+
+    index: int
+    shape: tuple[int, ...]
+    dtype: str
+    workers: int
+    max_delay: int
+    rule: StepRule
+    parts: tuple[float, ...]  # of the rows, for each worker
+    balanced: bool  # shall updates be in proportion to these?
+    aggregated: bool  # are contributions kept?
+    average: bool
+    regularizer: Any  # bound, where the master runs the prox
+    penalised: int  # rows of the slice that it sees
+    folder: str
+    checkpoint_every: float
+    lease_seconds: float
+    log_rows: bool  # keep the schedule?
+
+
+class Reply(NamedTuple):
+    """What a shard answers to an update, or to a wish to read."""
+
+    answer: Answer | None  # of the head
+    version: int
+    durable: int  # updates below this are in a checkpoint
+    x: Array | None  # None: not yet, ask again
+
+
+class Shard:
+    """One slice of the parameter; shard 0, the head, also has the :class:`Order`."""
+
+    def __init__(self, setting: ShardSetting) -> None:
+        self._setting = setting
+        self._files = ShardFiles(setting.folder, setting.index)
+        self._boot = os.urandom(8).hex()
+        x = np.zeros(setting.shape, setting.dtype)
+        run_prox = None if setting.regularizer is None else _prox_runner(setting, x)
+        contributions = np.zeros((setting.workers, *x.shape), x.dtype) if setting.aggregated else None
+        self._slice = Slice(x, contributions, x.copy() if setting.average else None, run_prox)
+        balance = setting.parts if setting.balanced else None
+        self._order = Order(setting.workers, setting.max_delay, setting.rule, setting.lease_seconds, balance)
+        self._log: list[tuple[int, int, Array]] = []
+        self._durable = 0
+        self._bytes = 0
+        self._writer: threading.Thread | None = None
+        self._written = time.monotonic()  # when the last checkpoint was begun
+        self._error = ""
+        self._checkpoints = 0
+        with contextlib.suppress(Exception):  # a constructor that fails is never called again: start from x0 rather
+            self._restore(self._files.load())
+
+    # What workers call.
+
+    def exchange(self, worker: int, incarnation: int, number: int, delta: Array, rows: Array | None, hurry: bool) -> Reply:
+        """Apply an update and read, if its turn has come: the one call that a worker of a single shard makes."""
+        answer = self.ask(worker, incarnation, number, rows, hurry)
+        if answer.kind != GRANTED:
+            return Reply(answer, self._slice.version, self._durable, None)
+        assert answer.pace is not None
+        self._push(Push(answer.ticket, worker, answer.pace, delta, answer.cut))
+        x = self._slice.x if answer.lease >= 0 else None
+        self._bytes += 0 if x is None else x.nbytes
+        return Reply(answer, self._slice.version, self._durable, x)
+
+    def must_wait(self, worker: int, incarnation: int) -> bool:
+        """Tell, as the head, whether a worker that waits has to go on waiting."""
+        return self._order.must_wait(worker, incarnation, time.monotonic())
+
+    def ask(self, worker: int, incarnation: int, number: int, rows: Array | None, hurry: bool) -> Answer:
+        """Give a ticket, as the head; ``hurry`` if the worker cannot keep many more updates without a checkpoint."""
+        order = self._order
+        if not order.wants_cut and self._is_due(hurry):
+            order.wants_cut = True
+        before = order.version
+        answer = order.ask(worker, incarnation, number, time.monotonic())
+        if order.version > before:
+            if self._setting.log_rows and rows is not None:
+                self._log.append((worker, answer.read, rows))
+            if answer.cut:
+                self._written = time.monotonic()
+        return answer
+
+    def push(self, push: Push, reads: bool) -> Reply:
+        """Take an update that has a ticket; answer with the slice once that is applied, if asked for."""
+        if not self._push(push):
+            return Reply(Answer(REFUSED), self._slice.version, self._durable, None)
+        return self.read(push.ticket + 1) if reads else Reply(None, self._slice.version, self._durable, None)
+
+    def read(self, at_least: int) -> Reply:
+        """Answer with the slice, if it has arrived at a version."""
+        here = self._slice.version >= at_least
+        self._bytes += self._slice.x.nbytes if here else 0
+        return Reply(None, self._slice.version, self._durable, self._slice.x if here else None)
+
+    def join(self, worker: int) -> tuple[int, int]:
+        """Welcome a worker, as the head: a new incarnation, and the last ticket it was given; -1 if that must wait."""
+        return self._order.join(worker, time.monotonic())
+
+    def lease(self, worker: int, incarnation: int) -> Reply:
+        """Give a lease, as the head, and the slice at the version that it is on, if that is here."""
+        answer = self._order.lease(worker, incarnation, time.monotonic())
+        if answer.kind != GRANTED:
+            return Reply(answer, self._slice.version, self._durable, None)
+        return self.read(answer.lease)._replace(answer=answer)
+
+    def renew(self, worker: int, incarnation: int) -> None:
+        """Take note of a sign of life."""
+        self._order.renew(worker, incarnation, time.monotonic())
+
+    def fail(self, worker: int, incarnation: int) -> None:
+        """Take note that a worker met a number that is not finite."""
+        self._order.fail(worker, incarnation)
+
+    def contribution(self, worker: int) -> Array:
+        """Return what a worker has in this slice."""
+        assert self._slice.contributions is not None
+        return self._slice.contributions[worker]
+
+    def skip(self, ticket: int) -> None:
+        """Give up a ticket whose update will not come."""
+        self._slice.skip(ticket)
+
+    # What the driver calls.
+
+    def pid(self) -> int:
+        """Return the number of this process."""
+        return os.getpid()
+
+    def state(self) -> dict[str, Any]:
+        """Return how things stand."""
+        order, own = self._order, self._slice
+        order.expire(time.monotonic())
+        return {
+            "boot": self._boot,
+            "pid": os.getpid(),
+            "version": own.version,
+            "top": max(own.top, order.version),
+            "tickets": order.version,
+            "until": order.until,
+            "is_open": order.is_open,
+            "is_settled": order.is_settled,
+            "bad": order.bad,
+            "pushed": order.pushed,
+            "refused": order.refused,
+            "applied": own.applied,
+            "voided": len(own.voided),
+            "repeated": own.repeated,
+            "delays": order.delays,
+            "updates": [member.updates for member in order.members],
+            "bytes": self._bytes,
+            "checkpoints": self._checkpoints,
+            "error": self._error,
+        }
+
+    def begin(self, x0: Array) -> None:
+        """Start from a point, unless there was a checkpoint. (A large argument of a constructor is lost at a restart.)."""
+        own = self._slice
+        if own.version > 0 or self._durable > 0 or not x0.any():
+            return
+        own.x[...] = x0
+        if own.mean is not None:
+            own.mean[...] = x0
+        if own.contributions is not None:
+            own.contributions[...] = np.array(self._setting.parts, x0.dtype).reshape(-1, *[1] * x0.ndim) * x0
+
+    def advance(self, until: int, drop: bool, rule: StepRule) -> None:
+        """Let the run go on, as the head."""
+        self._order.rule = rule
+        self._order.advance(until, drop)
+
+    def reopen(self, version: int) -> None:
+        """Go on, as the head, from a version that is above all tickets that anybody knows of."""
+        self._order.reopen(version)
+
+    def fill(self, until: int) -> None:
+        """Give up all tickets below ``until`` whose updates are not here."""
+        self._slice.fill(until)
+
+    def collect(self) -> tuple[Array, Array | None]:
+        """Return the slice, and that of the mean."""
+        return self._slice.x, self._slice.mean
+
+    def schedule(self) -> list[tuple[int, int, Array]]:
+        """Return what was done in which order, as the head."""
+        return self._log
+
+    def put_back(self, x: Array) -> None:
+        """Replace the slice: nobody is at work, and what went wrong is forgotten."""
+        self._slice.x[...] = x
+
+    def finish(self) -> None:
+        """Give no more tickets, and tell everybody so."""
+        self._order.is_over = True
+
+    # Inside.
+
+    def _push(self, push: Push) -> bool:
+        self._bytes += push.delta.nbytes
+        before = self._slice.cut_at
+        accepted = self._slice.push(push)
+        if self._slice.cut_at != before:
+            self._save()
+        return accepted
+
+    def _is_due(self, hurry: bool) -> bool:
+        if not self._setting.folder or (self._writer is not None and self._writer.is_alive()):
+            return False
+        wait = min(1.0, self._setting.checkpoint_every) if hurry else self._setting.checkpoint_every
+        return time.monotonic() - self._written >= wait
+
+    def _save(self) -> None:
+        """Copy the state, and write it from a thread."""
+        if self._writer is not None:
+            self._writer.join()  # the one before is late; never two at once
+        own = self._slice
+        arrays = {"x": own.x.copy()}
+        if own.contributions is not None:
+            arrays["contributions"] = own.contributions.copy()
+        if own.mean is not None:
+            arrays["mean"] = own.mean.copy()
+        numbers = {"applied": own.applied, "voided": sorted(own.voided), "order": self._order.state(own.version)}
+        self._writer = threading.Thread(target=self._write, args=((own.version, arrays, numbers),), daemon=True)
+        self._writer.start()
+
+    def _write(self, state: State) -> None:
+        try:
+            self._files.save(state)
+            self._durable = state[0]
+            self._checkpoints += 1
+        except Exception as error:
+            self._error = f"{type(error).__name__}: {error}"
+
+    def _restore(self, saved: State | None) -> None:
+        if saved is None:
+            return
+        version, arrays, numbers = saved
+        own = self._slice
+        own.x[...] = arrays["x"]
+        if own.contributions is not None:
+            own.contributions[...] = arrays["contributions"]
+        if own.mean is not None:
+            own.mean[...] = arrays["mean"]
+        own.version = self._durable = version
+        own.applied, own.voided = int(numbers["applied"]), set(numbers["voided"])
+        self._order.restore(version, numbers["order"])
+
+
+def _prox_runner(setting: ShardSetting, x: Array) -> Callable[[Array, Array, Pace], None]:
+    """Return the master's part of a coupled update, compiled."""
+    from ..._handles import EstimatorHandle, RegularizerHandle
+    from ..._jit import compiled
+    from ..._terms import prox_handle
+    from ...updates import Coupled, Parts, apply, make_buffers
+
+    handle = prox_handle(setting.regularizer, x[: setting.penalised])
+    parts = Parts(EstimatorHandle(0, 0), RegularizerHandle(handle.code, handle.data), Coupled(setting.penalised))
+    buffers, own, message, pace = make_buffers(1, x), x.copy(), np.zeros_like(x), Pace(1.0, 1.0, 1.0)
+    run = compiled(apply, parts, x, message, own, pace, 0, len(x), buffers)
+
+    def run_prox(x: Array, gradient: Array, pace: Pace, alive: Any = handle) -> None:
+        message[...] = gradient  # what arrives may be read-only, which is another type to compiled code
+        run(parts, x, message, own, pace, 0, len(x), buffers)
+
+    return run_prox

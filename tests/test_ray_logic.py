@@ -1,0 +1,449 @@
+"""What shards and workers agree on, without Ray: tickets, leases, fencing, checkpoints, replay."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dapsgd as ds
+from dapsgd.runtimes.ray.checkpoints import Folder, ShardFiles
+from dapsgd.runtimes.ray.kept import Kept
+from dapsgd.runtimes.ray.order import GRANTED, OVER, REFUSED, WAIT, Order
+from dapsgd.runtimes.ray.partitions import Columns, common_columns
+from dapsgd.runtimes.ray.shard import Shard, ShardSetting
+from dapsgd.runtimes.ray.slices import Push, Slice
+from dapsgd.runtimes.ray.statistics import ClusterStatistics
+from dapsgd.steps import StepRule
+from dapsgd.updates import Pace
+
+RULE = StepRule(0.5, 1.0, 0.0)
+PACE = Pace(0.5, 0.5, math.inf)
+
+
+def opened(workers, max_delay, until=10**9, parts=None, lease_seconds=5.0):
+    order = Order(workers, max_delay, RULE, lease_seconds, parts)
+    order.reopen(0)
+    order.advance(until, drop=False)
+    return order
+
+
+class Life:
+    """A worker that does what workers do, one call at a time."""
+
+    def __init__(self, order, index):
+        self.order, self.index = order, index
+        self.incarnation, self.number, self.lease, self.sent = -1, 0, -1, False
+        self.tickets = {}
+
+    def go_on(self, now):
+        """Make the next call; return whether anything came of it."""
+        if self.incarnation < 0:
+            self.incarnation, _ = self.order.join(self.index, now)
+            self.number, self.lease, self.sent = 0, -1, False
+            return self.incarnation >= 0
+        if self.lease < 0:
+            answer = self.order.lease(self.index, self.incarnation, now)
+            self.lease = answer.lease
+            if answer.kind == REFUSED:
+                self.incarnation = -1
+            return answer.kind != WAIT
+        if not self.sent:
+            self.number, self.sent = self.number + 1, True
+        answer = self.order.ask(self.index, self.incarnation, self.number, now)
+        if answer.kind == GRANTED:
+            key = (self.incarnation, self.number)
+            assert self.tickets.setdefault(key, answer.ticket) == answer.ticket
+            self.lease, self.sent = answer.lease, False
+        elif answer.kind == REFUSED:
+            self.incarnation = -1
+        return answer.kind != WAIT
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    workers=st.integers(1, 4),
+    max_delay=st.integers(0, 5),
+    moves=st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["go", "go", "go", "again", "die", "wait"])), max_size=120),
+)
+def test_any_order_of_events(workers, max_delay, moves):
+    order = opened(workers, max_delay, lease_seconds=3.0)
+    lives, now = [Life(order, w) for w in range(workers)], 0.0
+    for who, what in moves:
+        life = lives[who % workers]
+        if what == "go":
+            life.go_on(now)
+        elif what == "again" and (life.incarnation, life.number) in life.tickets and not life.sent:
+            before = life.tickets[life.incarnation, life.number]
+            assert order.ask(life.index, life.incarnation, life.number, now).ticket == before
+        elif what == "die":
+            life.incarnation, life.lease = -1, -1
+        else:
+            now += 1.0
+            order.expire(now)
+    tickets = sorted(t for life in lives for t in life.tickets.values())
+    assert tickets == list(range(order.version))  # each once, none left out
+    assert order.delays.sum() == order.version
+    waiting = sum(member.asks is not None for member in order.members)
+    assert order.pushed == order.version + order.refused + waiting
+
+
+@pytest.mark.parametrize(("workers", "max_delay"), list(itertools.product([1, 2, 3], [0, 1, 2, 3])))
+def test_somebody_can_always_go_on(workers, max_delay):
+    """All orders in which workers may call, to some depth: never does everybody wait."""
+
+    def explore(moves, depth):
+        order = opened(workers, max_delay)
+        lives = [Life(order, w) for w in range(workers)]
+        for life in lives:
+            life.go_on(0.0)
+        for who in moves:
+            lives[who].go_on(0.0)
+        before = order.version
+        for _ in range(3):
+            for life in lives:
+                life.go_on(0.0)
+        assert order.version > before
+        if depth:
+            for who in range(workers):
+                explore([*moves, who], depth - 1)
+
+    explore([], 6 if workers < 3 else 5)
+
+
+def test_a_late_update_is_never_applied():
+    """Two leases that come due at once: the rule that looks at the oldest alone would let both wait, or one be late."""
+    order = opened(3, 2)
+    lives = [Life(order, w) for w in range(3)]
+    for life in lives:
+        life.go_on(0.0), life.go_on(0.0)
+    for _ in range(50):
+        lives[0].go_on(0.0)
+    assert order.version == 1  # the others hold version 0, and two of them must still fit in
+    assert lives[1].go_on(0.0)
+    assert lives[2].go_on(0.0)
+    assert order.delays.tolist() == [1, 1, 1]
+
+
+def test_leases_expire_and_their_updates_are_refused():
+    order = opened(2, 1, lease_seconds=5.0)
+    slow, fast = Life(order, 0), Life(order, 1)
+    for life in (slow, fast):
+        life.go_on(0.0), life.go_on(0.0)
+    assert fast.go_on(1.0)
+    assert not fast.go_on(2.0)  # it waits for the slow one
+    assert not fast.go_on(4.9)
+    assert fast.go_on(5.1)  # and finds that it is not there any more
+    assert slow.go_on(6.0)
+    assert slow.incarnation == -1
+    assert order.refused == 1
+    order.renew(1, fast.incarnation, 9.0)
+    order.expire(13.0)
+    assert order.members[1].lease >= 0
+
+
+def test_an_older_incarnation_is_refused_but_learns_what_it_had_achieved():
+    order = opened(1, 0)
+    first, _ = order.join(0, 0.0)
+    order.lease(0, first, 0.0)
+    given = order.ask(0, first, 1, 0.0)
+    second, orphan = order.join(0, 0.0)
+    assert (second, orphan) == (first + 1, given.ticket)
+    assert order.ask(0, first, 1, 0.0) == given  # its acknowledgement was lost
+    assert order.ask(0, first, 2, 0.0).kind == REFUSED
+    assert order.version == 1
+
+
+def test_no_ticket_beyond_the_stop_and_none_when_it_is_over():
+    order = opened(2, 2, until=3)
+    lives = [Life(order, w) for w in range(2)]
+    for _ in range(10):
+        for life in lives:
+            life.go_on(0.0)
+    assert order.version == 3
+    assert order.is_settled
+    order.advance(5, drop=True)
+    for _ in range(10):
+        for life in lives:
+            life.go_on(0.0)
+    assert order.version == 5
+    order.is_over = True
+    assert order.lease(0, lives[0].incarnation, 0.0).kind == OVER
+    assert order.ask(0, lives[0].incarnation, 99, 0.0).kind == OVER
+    assert order.join(0, 0.0)[0] == -1
+
+
+def test_workers_update_in_proportion_to_their_rows():
+    order = opened(2, 10, parts=(0.25, 0.75))
+    lives = [Life(order, w) for w in range(2)]
+    for k in range(4000):
+        lives[k % 10 == 0].go_on(0.0)  # the one with the fewer rows is nine times as fast
+    updates = [member.updates for member in order.members]
+    assert abs(updates[0] - 0.25 * sum(updates)) <= 33
+    assert sum(updates) > 300
+
+
+def test_a_worker_that_fails_stops_the_others():
+    order = opened(2, 2)
+    life = Life(order, 0)
+    life.go_on(0.0), life.go_on(0.0)
+    order.fail(0, life.incarnation)
+    assert order.bad == 0
+    assert order.lease(0, life.incarnation, 0.0).kind == WAIT
+    order.advance(10, drop=True)
+    assert order.lease(0, life.incarnation, 0.0).kind == GRANTED
+
+
+def test_a_restarted_head_gives_no_ticket_twice():
+    order = opened(1, 1)
+    life = Life(order, 0)
+    for _ in range(12):
+        life.go_on(0.0)
+    saved = order.state(7)
+    again = Order(1, 1, RULE, 5.0)
+    again.restore(7, json.loads(json.dumps(saved)))
+    assert again.ask(0, life.incarnation, life.number + 1, 0.0).kind == WAIT  # until it knows what others know
+    again.reopen(order.version)
+    again.advance(100, drop=False)
+    assert again.ask(0, life.incarnation, life.number + 1, 0.0).kind == REFUSED
+    fresh = Life(again, 0)
+    for _ in range(3):
+        fresh.go_on(0.0)
+    assert list(fresh.tickets.values()) == [order.version]
+
+
+def test_steps_in_flight_stay_inside_the_budget():
+    rule = ds.DelayAdaptive(ds.Constant(0.1), budget=0.25, share=1.0).rule(math.inf)
+    order = Order(2, 3, rule, 5.0)
+    order.reopen(0)
+    order.advance(100, drop=False)
+    lives = [Life(order, w) for w in range(2)]
+    for life in lives:
+        life.go_on(0.0), life.go_on(0.0)
+    for _ in range(2):
+        lives[0].go_on(0.0)
+    late = order.ask(1, lives[1].incarnation, 1, 0.0)
+    assert late.pace.allowed == pytest.approx(0.05)
+
+
+# Slices.
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(count=st.integers(1, 8), data=st.data())
+def test_a_slice_applies_each_ticket_once_in_any_order_of_arrival(count, data):
+    arrivals = data.draw(st.lists(st.integers(0, count - 1), max_size=30))
+    skipped = data.draw(st.sets(st.integers(0, count - 1)))
+    own = Slice(np.zeros(2), contributions=np.zeros((count, 2)))
+    came, order = set(), []
+    for ticket in arrivals:
+        if ticket in skipped and ticket not in came:
+            own.skip(ticket)
+            assert not own.push(Push(ticket, ticket, PACE, np.full(2, 1e9)))
+        else:
+            own.push(Push(ticket, ticket, PACE, np.full(2, 2.0**ticket)))
+            came.add(ticket)
+            order.append(ticket)
+    own.fill(count)
+    assert own.version == count
+    np.testing.assert_array_equal(own.x, np.full(2, sum(2.0**t for t in came)))
+    np.testing.assert_array_equal(own.contributions.sum(axis=0), own.x)
+    assert own.applied == len(came)
+    assert len(own.voided) == count - len(came)
+    assert own.repeated == len(order) - len(came)
+
+
+def test_a_slice_scales_late_updates_and_keeps_the_mean():
+    own = Slice(np.zeros(1), mean=np.zeros(1))
+    own.push(Push(0, 0, Pace(0.5, 0.5, 0.25), np.array([4.0])))
+    own.push(Push(1, 0, PACE, np.array([4.0]), cut=True))
+    assert own.x[0] == 6.0
+    assert own.mean[0] == pytest.approx((0.0 + 2.0 + 6.0) / 3)
+    assert own.cut_at == 2
+    assert own.top == 2
+
+
+def test_kept_updates_are_bounded_and_forgotten_once_durable():
+    kept = Kept(room=10 * 8)
+    for ticket in range(6):
+        kept.add(Push(ticket, 0, PACE, np.zeros(2)))
+    assert [push.ticket for push in kept.since(3)] == [3, 4, 5]
+    assert kept.is_full
+    kept.settle(5)
+    assert len(kept) == 1
+    assert not kept.is_full
+
+
+# Checkpoints.
+
+
+def setting(folder, **changed):
+    options = {
+        "index": 0,
+        "shape": (3,),
+        "dtype": "float64",
+        "workers": 2,
+        "max_delay": 2,
+        "rule": RULE,
+        "parts": (0.5, 0.5),
+        "balanced": False,
+        "aggregated": True,
+        "average": True,
+        "regularizer": None,
+        "penalised": 3,
+        "folder": str(folder),
+        "checkpoint_every": 1e-9,
+        "lease_seconds": 5.0,
+        "log_rows": False,
+    }
+    return ShardSetting(**options | changed)
+
+
+def begun(folder):
+    shard = Shard(setting(folder))
+    shard.begin(np.arange(3.0))
+    return shard
+
+
+def pushed_to(shard, count, number=0):
+    """Be a worker with so many updates; return what it kept."""
+    incarnation, _ = shard.join(0)
+    assert shard.lease(0, incarnation).answer.kind == GRANTED
+    kept = Kept(1 << 20)
+    for k in range(count):
+        delta = np.full(3, 1.0 + number + k)
+        reply = shard.exchange(0, incarnation, k + 1, delta, None, False)
+        kept.add(Push(reply.answer.ticket, 0, reply.answer.pace, delta))
+        again = shard.exchange(0, incarnation, k + 1, delta, None, False)  # its answer was lost
+        assert again.answer == reply.answer
+        if shard._writer is not None:
+            shard._writer.join()
+    return kept
+
+
+def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
+    shard = begun(tmp_path)
+    shard.reopen(0)
+    shard.advance(100, False, RULE)
+    kept = pushed_to(shard, 5)
+    before = shard.collect()
+    newest = ShardFiles(str(tmp_path), 0).versions()
+    assert len(newest) == 2
+    (tmp_path / f"shard-0-{newest[-1]:012d}.npz").write_bytes(b"damaged")
+    again = begun(tmp_path)
+    assert again.state()["version"] == newest[0] < 5
+    assert again.join(0) == (-1, -1)  # it does not know yet what others know
+    for push in kept.since(again.read(1 << 62).version):
+        again.push(push, False)
+        again.push(push, False)
+    again.fill(5)
+    again.reopen(5)
+    np.testing.assert_array_equal(again.collect()[0], before[0])
+    np.testing.assert_allclose(again.collect()[1], before[1])
+    np.testing.assert_array_equal(before[0], np.arange(3.0) + 15.0)
+    np.testing.assert_array_equal(again.contribution(0), 0.5 * np.arange(3.0) + 15.0)
+    state = again.state()
+    assert (state["pushed"], state["applied"], state["voided"]) == (5, 5, 0)
+
+
+def test_a_shard_reports_that_it_cannot_write(tmp_path):
+    folder = tmp_path / "file"
+    folder.write_text("not a folder")
+    shard = begun(folder)
+    shard.reopen(0)
+    shard.advance(100, False, RULE)
+    pushed_to(shard, 2)
+    assert "Error" in shard.state()["error"]
+
+
+def test_a_folder_goes_on_from_what_all_shards_have(tmp_path):
+    facts = {"rows": 3}
+    folder = Folder(str(tmp_path / "run"), 2)
+    assert folder.prepare(facts) == 0
+    for shard, versions in ((0, (4, 9)), (1, (4, 7))):
+        for version in versions:
+            ShardFiles(str(tmp_path / "run"), shard).save((version, {"x": np.ones(2)}, {}))
+    assert folder.prepare(facts) == 4
+    assert ShardFiles(str(tmp_path / "run"), 0).versions() == [4]
+    with pytest.raises(ds.CheckpointError, match="another run"):
+        folder.prepare({"rows": 4})
+    folder.remove()
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="cannot be written"):
+        Folder(str(tmp_path / "file" / "run"), 1).prepare(facts)
+
+
+# What users hand in.
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"shards": 0}, "shards must be at least 1"),
+        ({"workers": 1.5}, "workers must be an integer"),
+        ({"address": "ray://host:1"}, "address must be"),
+        ({"address": ""}, "address must be"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be"),
+        ({"checkpoint_dir": 3}, "checkpoint_dir must be"),
+        ({"blocks": 0}, "blocks must be"),
+    ],
+)
+def test_bad_settings(options, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        ds.Ray(**options)
+
+
+def test_settings_are_shown():
+    assert repr(ds.Ray()) == "Ray()"
+    assert repr(ds.Ray("auto", checkpoint_every=2)) == "Ray(address='auto', checkpoint_every=2.0)"
+
+
+def test_columns_that_do_not_fit_together():
+    dense = Columns(3, ("a", "b", "c"), None, False, "float64")
+    sparse = Columns(3, None, False, True, "float64")
+    assert common_columns([("1", dense), ("2", dense._replace(names=("b", "a", "c"), dtype="float32"))]).dtype == "float64"
+    assert common_columns([("1", sparse), ("2", sparse._replace(width=7))]).width == 7
+    for other, said in [
+        (dense._replace(names=("a", "b", "d")), "differ in 'c'"),
+        (dense._replace(names=None, width=4), "2 has 4"),
+        (sparse, "both be sparse"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            common_columns([("1", dense), ("2", other)])
+    with pytest.raises(ValueError, match="zero_based"):
+        common_columns([("1", sparse), ("2", sparse._replace(zero_based=True))])
+
+
+def test_partitions_are_named_and_spread(tmp_path):
+    for name, size in (("a", 10), ("b", 1000), ("c", 20), ("d", 990)):
+        (tmp_path / f"{name}.npy").write_bytes(bytes(size))
+    partitions = ds.Partitions(str(tmp_path / "*.npy"), target=-1)
+    spread = partitions.spread(2)
+    assert sorted(itertools.chain(*spread)) == partitions.files
+    assert all(len(own) == 2 for own in spread)
+    for bad, said in [([], "empty"), (["a", "a"], "twice"), (3, "must be a name"), (str(tmp_path / "z*"), "no file")]:
+        with pytest.raises((ValueError, TypeError, FileNotFoundError), match=said):
+            ds.Partitions(bad)
+    with pytest.raises(TypeError, match="no option 'targets'"):
+        ds.Partitions("a", targets="y")
+    problem = ds.Problem(partitions, regularizer=ds.L1(0.1))
+    assert "4 files" in repr(problem)
+    with pytest.raises(ValueError, match=r"runtime=dapsgd\.Ray"):
+        ds.solve(problem)
+    with pytest.raises(ValueError, match="must not be given with Partitions"):
+        ds.Problem(partitions, [1.0])
+    with pytest.raises(TypeError, match="y must be given"):
+        ds.Problem(np.ones((2, 2)))
+
+
+def test_statistics_are_put_together():
+    state = {"pushed": 7, "refused": 1, "applied": 5, "voided": 1, "repeated": 2, "updates": [2, 4], "version": 6}
+    state |= {"bytes": 100, "checkpoints": 3}
+    seen = ClusterStatistics.collect([state, state | {"applied": 6, "voided": 0}], 0, 2.0, 1, 0)
+    assert (seen.pushed, seen.applied, seen.refused, seen.lost) == (7, 5, 1, 1)
+    assert seen.updates_per_second == 3.0
+    assert "shares 33%-67%, 1 restarts" in seen.brief
