@@ -77,7 +77,10 @@ def prox(regularizer: Any, v: Any, step: float) -> Array:
 
 
 def run_prox(handle: Handle, v: Array, step: float, out: Array) -> None:
-    """Run a regulariser's compiled prox by its handle."""
+    """Run a regulariser's compiled prox by its handle, or another one that it has for large parameters."""
+    term = handle.alive[1]
+    if has_trait(type(term), "large_prox") and term.large_prox(v, step, out):
+        return
     run(call_prox, RegularizerHandle(handle.code, handle.data), v, step, out)
 
 
@@ -92,7 +95,9 @@ def call_prox(regularizer: RegularizerHandle, v: Array, step: float, out: Array)
 
 
 def run_value(bound: Any, w: Array) -> float:
-    """Run a bound regulariser's compiled value."""
+    """Run a bound regulariser's value, compiled unless it says otherwise."""
+    if has_trait(type(bound), "in_numpy"):
+        return float(bound.value(w))
     return float(run(type(bound).value, bound, w))
 
 

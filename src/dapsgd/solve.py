@@ -56,7 +56,7 @@ def _speaking_of_overflow(function: Callable[P, Result]) -> Callable[P, Result]:
                 return function(*args, **kwargs)
             except (ArithmeticError, ValueError, RuntimeError) as error:
                 problem = args[0] if args else kwargs.get("problem")
-                if isinstance(problem, Problem) and problem._overflows:
+                if isinstance(problem, Problem) and problem.partitions is None and problem._overflows:
                     raise NumbersTooLargeError from error
                 raise
 

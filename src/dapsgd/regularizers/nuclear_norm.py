@@ -46,8 +46,30 @@ class NuclearNorm(NamedTuple):
     def value(self, w: Array) -> float:
         """Return the regulariser's value."""
         if w.ndim == 1:
-            return self.lam * norm(w, 0, w.size)
-        return self.lam * sum_of_singular_values(w)
+            return self.lam * float(np.linalg.norm(w.astype(np.float64)))
+        w = np.asarray(w, dtype=np.float64)
+        if not np.isfinite(w).all():
+            return math.nan
+        return self.lam * float(np.linalg.svd(w, compute_uv=False).sum())
+
+    @property
+    def in_numpy(self) -> bool:
+        """The value is not compiled: it is only asked for from Python."""
+        return True
+
+    def large_prox(self, v: Array, step: float, out: Array) -> bool:
+        """Write the prox of a large matrix, from Python, and return True; or leave it to :meth:`prox`."""
+        if v.ndim == 1 or min(v.shape) < _LARGE or not 1e-9 < np.linalg.norm(v) < 1e9:
+            return False
+        tall = v if v.shape[0] >= v.shape[1] else v.T
+        found = leading(tall.T @ tall, (step * self.lam) ** 2)
+        if found is None:
+            return False
+        values, vectors = found
+        factors = np.maximum(1.0 - step * self.lam / np.sqrt(values), 0.0).astype(v.dtype)
+        result = (tall @ (vectors * factors)) @ vectors.T
+        out[...] = result if tall is v else result.T
+        return True
 
     def prox(self, v: Array, step: float, out: Array) -> None:
         """Soft-threshold the singular values."""
@@ -107,109 +129,17 @@ def threshold_moderate(v: Array, threshold: float, out: Array) -> None:
 @kernel
 def threshold_tall(v: Array, threshold: float, out: Array) -> None:
     """Threshold the singular values of a matrix that has at least as many rows as columns."""
-    gram = np.dot(v.T, v)
-    few, values, vectors = leading(gram, threshold * threshold)
-    if not few:
-        values, vectors = np.linalg.eigh(gram)
+    values, vectors = np.linalg.eigh(np.dot(v.T, v))
     size = values.size
     for k in range(size):
         values[k] = math.sqrt(max(values[k], 0.0))
-    if not few:
-        resolve_small(v, threshold, values, vectors)
-    scaled = np.empty(vectors.shape, v.dtype)
+    resolve_small(v, threshold, values, vectors)
+    scaled = np.empty((size, size), v.dtype)
     for k in range(size):
         factor = shrinkage(values[k], threshold)
-        for j in range(gram.shape[0]):
+        for j in range(size):
             scaled[j, k] = factor * vectors[j, k]
-    turned = np.ascontiguousarray(vectors.T)
-    if size == 0:
-        fill(out, 0.0)
-    elif few:
-        copy(np.dot(np.dot(v, scaled), turned), out)
-    else:
-        copy(np.dot(v, np.dot(scaled, turned)), out)
-
-
-@kernel
-def leading(gram: Array, limit: float) -> tuple[bool, Array, Array]:
-    """Return whether only the eigenvalues above a limit were found, by Lanczos's method, and these with their vectors.
-
-    It gives up where that pays no more than finding all, where the limit is blurred by rounding, and where a test says that one
-    was missed: ``limit * I - gram``, with what was found taken out, must have a Cholesky factor. The start is the same
-    for every matrix of a size, so that results are repeatable.
-    """
-    size = gram.shape[0]
-    eps = 2.2e-16 if gram.itemsize == 8 else 1.2e-7
-    accurate = _ACCURATE_DOUBLE if gram.itemsize == 8 else _ACCURATE_SINGLE
-    nothing = np.empty(0, gram.dtype), np.empty((size, 0), gram.dtype)
-    most = size // 3 if size >= _LARGE else 0
-    basis = np.empty((most + 1, size), gram.dtype)
-    diagonal, beside = np.zeros(most), np.zeros(most)
-    state = 1
-    for j in range(size):
-        state = (1103515245 * state + 12345) % 2147483648
-        basis[0, j] = state / 1073741824.0 - 1.0
-    basis[0] /= np.sqrt((basis[0] * basis[0]).sum())
-    look = _START
-    for k in range(most):
-        new = np.dot(gram, basis[k])
-        diagonal[k] = (new * basis[k]).sum()
-        known = basis[: k + 1]
-        for _ in range(2):  # twice is enough
-            new = new - np.dot(np.dot(known, new), known)
-        beside[k] = math.sqrt((new * new).sum())
-        exhausted = beside[k] <= eps * size * abs(diagonal[0])
-        if k + 1 == look or k + 1 == most or exhausted:
-            small = np.diag(diagonal[: k + 1]) + np.diag(beside[:k], 1) + np.diag(beside[:k], -1)
-            values, vectors = np.linalg.eigh(small)
-            top = values[k]
-            if limit <= accurate * accurate * top:
-                return False, nothing[0], nothing[1]
-            above, done = 0, True
-            while above <= k and values[k - above] > limit:
-                done = done and beside[k] * abs(vectors[k, k - above]) <= 10.0 * eps * top
-                above += 1
-            if done and above <= k:
-                chosen = np.ascontiguousarray(vectors[:, k + 1 - above :].T).astype(gram.dtype)
-                found = np.ascontiguousarray(np.dot(chosen, known).T)
-                kept = values[k + 1 - above :].astype(gram.dtype)
-                if nothing_is_above(gram, limit + 100.0 * eps * top, kept, found):
-                    return True, kept, found
-                return False, nothing[0], nothing[1]
-            if exhausted:
-                return False, nothing[0], nothing[1]
-            look *= _GROWTH
-        basis[k + 1] = new / beside[k]
-    return False, nothing[0], nothing[1]
-
-
-@kernel
-def nothing_is_above(gram: Array, limit: float, values: Array, vectors: Array) -> bool:
-    """Tell whether a symmetric matrix has no eigenvalue above a limit but the given ones."""
-    rest = np.dot(vectors * values, np.ascontiguousarray(vectors.T)) - gram
-    for j in range(rest.shape[0]):
-        rest[j, j] += limit
-    try:
-        np.linalg.cholesky(rest)
-    except Exception:
-        return False
-    return True
-
-
-@kernel
-def sum_of_singular_values(w: Array) -> float:
-    """Return the nuclear norm, computed in double precision; NaN if an entry is not finite."""
-    size = norm(w.ravel(), 0, w.size)
-    if not np.isfinite(size):
-        return np.nan
-    if size == 0.0:
-        return 0.0
-    tall = np.ascontiguousarray(w if w.shape[0] >= w.shape[1] else w.T).astype(np.float64) / size
-    values, vectors = np.linalg.eigh(np.dot(tall.T, tall))
-    for k in range(values.size):
-        values[k] = math.sqrt(max(values[k], 0.0))
-    resolve_small(tall, 0.0, values, vectors)
-    return size * values.sum()
+    copy(np.dot(v, np.dot(scaled, np.ascontiguousarray(vectors.T))), out)
 
 
 @kernel
@@ -238,3 +168,52 @@ def resolve_small(v: Array, threshold: float, values: Array, vectors: Array) -> 
             for j in range(vectors.shape[0]):
                 vectors[j, k] = turned[j, k]
         limit = accurate * values[count - 1]
+
+
+def leading(gram: Array, limit: float) -> tuple[Array, Array] | None:
+    """Return the eigenvalues above a limit with their vectors, by Lanczos's method, or None.
+
+    That is where finding all costs no more, where the limit is blurred by rounding, and where a test says that one was
+    missed: ``limit * I - gram``, with what was found taken out, must have a Cholesky factor. The start is the same for every
+    matrix of a size, so that results are repeatable.
+    """
+    size = len(gram)
+    eps = float(np.finfo(gram.dtype).eps)
+    accurate = _ACCURATE_DOUBLE if gram.itemsize == 8 else _ACCURATE_SINGLE
+    most, look = size // 3, _START
+    basis = np.empty((most + 1, size), gram.dtype)
+    diagonal, beside = np.zeros(most), np.zeros(most)
+    basis[0] = np.random.default_rng(0).standard_normal(size)
+    basis[0] /= np.linalg.norm(basis[0])
+    for k in range(most):
+        new = gram @ basis[k]
+        diagonal[k] = new @ basis[k]
+        known = basis[: k + 1]
+        for _ in range(2):  # twice is enough
+            new -= (known @ new) @ known
+        beside[k] = np.linalg.norm(new)
+        exhausted = beside[k] <= eps * size * abs(diagonal[0])
+        if k + 1 in (look, most) or exhausted:
+            values, vectors = np.linalg.eigh(np.diag(diagonal[: k + 1]) + np.diag(beside[:k], 1) + np.diag(beside[:k], -1))
+            above = values > limit
+            errors = beside[k] * np.abs(vectors[k, above])
+            if limit <= accurate**2 * values[k]:
+                return None
+            if (errors <= 10.0 * eps * values[k]).all() and not above.all():
+                kept, found = values[above].astype(gram.dtype), known.T @ vectors[:, above].astype(gram.dtype)
+                rest = (found * kept) @ found.T - gram
+                rest[np.diag_indices(size)] += gram.dtype.type(limit + 100.0 * eps * values[k])
+                return (kept, found) if _is_positive(rest) else None
+            if exhausted:
+                return None
+            look *= _GROWTH
+        basis[k + 1] = new / gram.dtype.type(beside[k])
+    return None
+
+
+def _is_positive(matrix: Array) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
