@@ -225,3 +225,27 @@ def test_gathered_columns_are_those_of_the_matrix():
         np.testing.assert_allclose(chosen.gram(weights, 2), (full.T @ (weights[:, None] * full))[2:], atol=1e-12)
         chosen.keep(np.array([1, 3]))
         np.testing.assert_allclose(chosen.times(np.eye(2)), full[:, [1, 3]])
+
+
+@pytest.mark.parametrize("shape", [(60, 300), (400, 300)])
+def test_a_fused_lasso_with_many_jumps_is_left_to_others(shape):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(shape)
+    y = X @ np.cumsum(rng.standard_normal(300)) + rng.standard_normal(len(X))
+    problem = ds.Problem(X, y, regularizer=ds.FusedLasso(1.0), fit_intercept=True)
+    problem = problem.with_regularizer(ds.FusedLasso(1e-4 * problem.lam_max()))
+    result = ds.solve(problem, tol=1e-6)
+    assert result.converged
+    assert result.message.startswith("working-set")
+    assert result.objective <= ds.solve(problem, "fista", tol=1e-8, max_iter=50_000).objective * (1.0 + 2e-6)
+
+
+def test_columns_that_depend_on_each_other_get_a_gram_matrix():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((50, 400)) + 3.0 * rng.standard_normal((50, 1))
+    y = X[:, :40].sum(axis=1) + rng.standard_normal(50)
+    problem = ds.Problem(X, y, regularizer=ds.L1(1.0))
+    problem = problem.with_regularizer(ds.L1(1e-3 * problem.lam_max()))
+    result = ds.solve(problem, tol=1e-8)
+    assert result.converged
+    assert result.iterations < 100

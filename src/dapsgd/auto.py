@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["choose"]
 
-_FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 _MANY_ENTRIES = 5_000_000  # of the data, from which a pass costs more than starting workers
 _ROWS_A_COLUMN = 2.0  # from which mini-batches tell as much as all rows
 
@@ -41,7 +40,7 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
     sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)
     if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
         return "working-set", "the regulariser falls into parts, most of which stay zero"
-    if gram.can_solve(problem) and problem.p <= min(_FEW_COLUMNS, problem.n):
+    if gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n):
         return "gram", "the loss is squared and there are few columns"
     if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:
         return "dap-svrg", "there are many rows"

@@ -124,8 +124,9 @@ def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress:
 def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
     x0, done = progress.x, progress.iteration
     problem.packed_prox(x0, 1.0)  # compile before the clock starts
-    if _is_there(monitor, progress, limits.max_iter):
-        return progress.outcome(x0, done)
+    if done == 0 or progress.resumed:
+        if _is_there(monitor, progress, limits.max_iter):
+            return progress.outcome(x0, done)
     with progress.clock:
         x, more = gram.minimise(
             problem,
@@ -155,7 +156,10 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
         outcome = progress.outcome(x, done + more)
         if finished:
             return outcome
-    return _accelerate(problem, limits._replace(max_iter=longer, quick=True), monitor, progress)
+    limits = limits._replace(max_iter=longer, quick=True)
+    if gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n):
+        return _run_gram(problem, limits, monitor, progress)
+    return _accelerate(problem, limits, monitor, progress)
 
 
 FULL: dict[str, Full] = {

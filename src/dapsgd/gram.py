@@ -23,12 +23,13 @@ from .losses import is_quadratic
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["Gram", "make_gram", "minimise"]
+__all__ = ["FEW_COLUMNS", "Gram", "make_gram", "minimise"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
 _TIGHTER = 0.3
+FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
 
 class Gram(NamedTuple):

@@ -43,6 +43,7 @@ _SMALL = 256  # columns, whose Gram matrix is always cheap
 _TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
+_MOST_JUMPS = 100
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
 _ENOUGH = 0.1  # a set is done when what its units want is this share of what all wanted
@@ -211,8 +212,9 @@ class _Search:
         return not self._z.any()
 
     def is_large(self) -> bool:
-        """Tell whether the model has become too large a matrix."""
-        return len(self._matrix) > _LARGEST
+        """Tell whether the model is too large a matrix, or there are so many jumps that finding them one by one is slow."""
+        many = self._space.tangled and int(np.count_nonzero(self._z)) > _MOST_JUMPS
+        return many or len(self._matrix) > _LARGEST
 
     def is_stalled(self) -> bool:
         """Tell whether coordinate descent no longer gets anywhere: the columns depend too much on each other."""
