@@ -130,6 +130,9 @@ def test_live_plot_waits_between_drawings(problem):
 
 
 def test_live_plot_replaces_its_picture_in_a_notebook(problem, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    plt.close(plt.figure())  # it asks for IPython when it is first used: before there is a false one
     shown, updated = [], []
 
     def display(figure, display_id):

@@ -101,9 +101,16 @@ def test_measuring_leaves_the_workers_points_alone():
 
 def test_all_workers_take_part_however_few_the_cores():
     run = ds.solve(
-        small(n=160), "dave-rpg", workers=8, runtime=ds.Threads(active=2), max_iter=4000, tol=0.0, seed=0, record_schedule=True
+        small(n=160),
+        "dave-rpg",
+        workers=8,
+        runtime=ds.Threads(active=2),
+        max_iter=40_000,
+        tol=0.0,
+        seed=0,
+        record_schedule=True,
     )
-    assert np.bincount(run.schedule.worker[-1000:], minlength=8).min() >= 20  # threads take a while to start
+    assert np.bincount(run.schedule.worker[-10_000:], minlength=8).min() >= 100  # threads take a while to start
 
 
 def test_sampled_smoothness_is_near_the_exact_one(monkeypatch):

@@ -45,12 +45,15 @@ class NuclearNorm(NamedTuple):
 
     def value(self, w: Array) -> float:
         """Return the regulariser's value."""
-        if w.ndim == 1:
-            return self.lam * float(np.linalg.norm(w.astype(np.float64)))
-        w = np.asarray(w, dtype=np.float64)
-        if not np.isfinite(w).all():
+        largest = float(np.abs(w).max(initial=0.0))  # in its units nothing overflows
+        if not math.isfinite(largest):
             return math.nan
-        return self.lam * float(np.linalg.svd(w, compute_uv=False).sum())
+        if largest == 0.0:
+            return 0.0
+        unit = w.astype(np.float64) / largest
+        return self.lam * (
+            largest * float(np.linalg.norm(unit) if w.ndim == 1 else np.linalg.svd(unit, compute_uv=False).sum())
+        )
 
     @property
     def in_numpy(self) -> bool:
