@@ -824,7 +824,8 @@ class CountedNumpy:
 
 @pytest.fixture
 def counted(monkeypatch):
-    run_denoise(fused_lasso.denoise_piece, np.zeros(3), 1.0, 0.0, 0.0)  # compiled while NumPy is itself
+    run_denoise(fused_lasso.denoise, np.zeros(3), 1.0)  # compiled while NumPy is itself
+    run_denoise(fused_lasso.denoise_piece, np.zeros(3), 1.0, 0.0, 0.0)
     monkeypatch.setattr(fused_lasso, "np", CountedNumpy)
     monkeypatch.setattr(Counted, "reads", 0)
 
