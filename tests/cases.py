@@ -68,3 +68,15 @@ def problem(loss="squared", regularizer="l1", *, n=40, seed=0, multi=False, spar
 
         X = csr_matrix(X)
     return ds.Problem(X, y.astype(dtype), losses()[loss], regularizers(size)[regularizer], **options)
+
+
+def weighted(dtype, sparse):
+    """Make a problem with weights, an intercept and an l2 term."""
+    from scipy.sparse import csr_matrix
+
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((200, 15)) * (rng.random((200, 15)) < 0.5)).astype(dtype)
+    y = (X[:, 0] - 2.0 * X[:, 1] + 3.0 + 0.1 * rng.standard_normal(200)).astype(dtype)
+    weights = rng.random(200).astype(dtype)
+    made = csr_matrix(X) if sparse else X
+    return ds.Problem(made, y, regularizer=ds.L1(0.05), l2=0.01, sample_weight=weights, fit_intercept=True)

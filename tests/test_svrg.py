@@ -98,12 +98,7 @@ def check_optimum(problem):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_sparse_single_precision_weights_and_intercept(dtype, sparse):
-    rng = np.random.default_rng(0)
-    X = (rng.standard_normal((200, 15)) * (rng.random((200, 15)) < 0.5)).astype(dtype)
-    y = (X[:, 0] - 2.0 * X[:, 1] + 3.0 + 0.1 * rng.standard_normal(200)).astype(dtype)
-    weights = rng.random(200).astype(dtype)
-    made = csr_matrix(X) if sparse else X
-    problem = ds.Problem(made, y, regularizer=ds.L1(0.05), l2=0.01, sample_weight=weights, fit_intercept=True)
+    problem = cases.weighted(dtype, sparse)
     best = ds.solve(problem, "fista", tol=1e-6 if dtype == np.float32 else 1e-12)
     run = ds.solve(problem, "dap-svrg", workers=2, max_passes=900, tol=0.0, seed=0)
     assert run.x.dtype == dtype
