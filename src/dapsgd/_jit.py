@@ -55,12 +55,14 @@ _NEVER_COMPILED = {
     "_memory.py",
     "_summaries.py",
     "checkpoints.py",
+    "choices.py",
     "cli.py",
     "demo.py",
     "models.py",
     "partitions.py",
     "path.py",
     "plots.py",
+    "solve.py",
     "theory.py",
 }
 
