@@ -384,6 +384,12 @@ class _FilePerSpecialisation:
             path.unlink(missing_ok=True)
 
 
+def is_cold() -> bool:
+    """Tell whether nothing has been compiled and kept yet."""
+    folder = cache_folder()
+    return folder is None or not any(folder.glob("*.nbc"))
+
+
 @functools.cache
 def cache_folder() -> Path | None:
     """Return the folder of compiled code for these very sources; None if no folder can be written."""

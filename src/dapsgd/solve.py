@@ -15,6 +15,7 @@ from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_h
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory
 from ._monitor import Checkup, RunMonitor
+from ._summaries import counted
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
@@ -361,7 +362,7 @@ def _finish(
         delays=outcome.delays,
         trace=monitor.trace(),
         schedule=outcome.schedule,
-        message=f"{what} on {workers} worker{'s' * (workers != 1)}: {why} after {outcome.iterations} iterations",
+        message=f"{what} on {counted(workers, 'worker')}: {why} after {counted(outcome.iterations, 'iteration')}",
         statistics=outcome.statistics,
     )
 
