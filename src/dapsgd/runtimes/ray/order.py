@@ -27,9 +27,10 @@ from ...steps import StepRule, allowed_step, step_at
 from ...updates import Pace
 from .._leases import in_time
 
-__all__ = ["GRANTED", "OVER", "REFUSED", "WAIT", "Answer", "Order"]
+__all__ = ["GRANTED", "OVER", "REFUSED", "UNKNOWN", "WAIT", "Answer", "Order"]
 
 GRANTED, WAIT, REFUSED, OVER = "granted", "wait", "refused", "over"
+UNKNOWN = "unknown"  # said by a shard that does not know the worker's desk
 
 _SLACK = 32  # updates that a worker may be ahead of its part
 

@@ -114,12 +114,12 @@ class Worker:
         from ...solve import make_parts
 
         self._parts, self._alive = make_parts(problem, spec, x, kept, remembered)
-        self._x, self._message, self._buffers = x, np.zeros_like(x), make_buffers(problem._targets.shape[1], x)
+        self._buffers = make_buffers(problem._targets.shape[1], x)
         batches = np.zeros((1, task.batch_size), np.int64)
         self._work = compiled(work, self._parts, x, batches[0], 1.0, self._buffers, x)
         if self._bounds.size:
             self._sweep = compiled(sweep, self._parts, x, batches, 1.0, self._buffers, x)
-        self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience)
+        self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience, x)
 
     def run(self, task: Task, x0: Array, snapshot: tuple[Array, Array, StepRule] | None, load: tuple[Any, ...]) -> int:
         """Work until the run is over; return how many updates this process got through.
@@ -144,6 +144,7 @@ class Worker:
     def _run(self, link: Link) -> int:
         done, draws, drawn = 0, np.zeros((0, 0), np.int64), 0
         kind, version, stream = REFUSED, -1, None
+        before = np.zeros_like(link.x) if self._bounds.size else link.x
         while True:
             if kind == REFUSED:
                 if not link.join(keeps=self._begun):
@@ -153,7 +154,7 @@ class Worker:
                 self._begun, version = True, -1
                 self._recall(link)
             if version < 0:
-                kind, version = link.lease(self._x)
+                kind, version = link.lease()
                 if kind != GRANTED:
                     if kind == OVER:
                         return done
@@ -161,27 +162,25 @@ class Worker:
             assert self._rule is not None
             assert stream is not None
             eta = step_at(self._rule, version)
+            x, message = link.x, link.message
             if self._bounds.size:
-                rows, before = self._blocks, self._x.copy()
-                finite = self._sweep(self._parts, self._x, rows, eta, self._buffers, self._message)
-                delta = np.subtract(self._x, before, out=before)
+                rows, before[...] = self._blocks, x
+                finite = self._sweep(self._parts, x, rows, eta, self._buffers, message)
+                np.subtract(x, before, out=message)
             else:
                 if drawn == len(draws):
                     draws, drawn = self._draw(stream), 0
                 rows = draws[drawn]
                 drawn += 1
-                finite = self._work(self._parts, self._x, rows, eta, self._buffers, self._message)
-                delta = self._message
+                finite = self._work(self._parts, x, rows, eta, self._buffers, message)
                 if not self._sends_gradients:
-                    delta -= self._x  # where messages travel, the difference does
-                if link.keeps(delta.nbytes):
-                    delta = delta.copy()
+                    message -= x  # where messages travel, the difference does
             if not finite:
                 link.fail()
                 kind = REFUSED  # the memory of a share may have changed: recall it
                 continue
             shown = rows + self._task.first_row if self._task.log_rows else None
-            kind, version = link.send(delta, shown, self._x)
+            kind, version = link.send(shown)
             if kind == OVER:
                 return done
             done += kind == GRANTED
