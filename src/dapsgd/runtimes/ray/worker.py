@@ -65,6 +65,7 @@ class Worker:
         self._refresh: Refresher | None = None
         self._rule: StepRule | None = None
         self._begun = False  # has this process been in a run before?
+        self._has_snapshot = False
 
     def load(self, source: Callable[[], Problem]) -> dict[str, Any]:
         """Get the rows; return what the driver has to know about them."""
@@ -93,8 +94,8 @@ class Worker:
 
     # The run.
 
-    def prepare(self, task: Task, x0: Array, load: tuple[Any, ...]) -> None:
-        """Compile everything before the clock starts."""
+    def prepare(self, task: Task, x0: Array, load: tuple[Any, ...]) -> int:
+        """Compile everything before the clock starts; return the number of this process."""
         if self._problem is None:
             getattr(self, load[0])(*load[1:])
         problem, spec = self._own, ALGORITHMS[task.algorithm]
@@ -120,6 +121,7 @@ class Worker:
         if self._bounds.size:
             self._sweep = compiled(sweep, self._parts, x, batches, 1.0, self._buffers, x)
         self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience, x)
+        return os.getpid()
 
     def run(self, task: Task, x0: Array, snapshot: tuple[Array, Array, StepRule] | None, load: tuple[Any, ...]) -> int:
         """Work until the run is over; return how many updates this process got through.
@@ -128,10 +130,10 @@ class Worker:
         """
         if self._link is None:
             self.prepare(task, x0, load)
-            if snapshot is not None:
-                point, mean, rule = snapshot
-                self.snapshot(point)
-                self.use_snapshot(mean, rule)
+        if snapshot is not None and not self._has_snapshot:
+            point, mean, rule = snapshot
+            self.snapshot(point)
+            self.use_snapshot(mean, rule)
         assert self._link is not None
         stop = threading.Event()
         threading.Thread(target=self._give_signs_of_life, args=(stop,), daemon=True).start()
@@ -225,6 +227,7 @@ class Worker:
         assert self._refresh is not None
         self._refresh.mean[...] = mean
         self._rule = rule
+        self._has_snapshot = True
 
     def replay(self, shard: int) -> int:
         """Send again what a shard that was restarted may have lost."""
