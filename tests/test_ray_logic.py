@@ -159,6 +159,17 @@ def test_an_older_incarnation_is_refused_but_learns_what_it_had_achieved():
     assert order.version == 1
 
 
+def test_what_a_dead_worker_still_asks_for_at_the_end_is_refused():
+    order = opened(2, 2, until=1)
+    lives = [order.join(worker, 0.0)[0] for worker in range(2)]
+    for worker in range(2):
+        order.lease(worker, lives[worker], 0.0)
+    assert order.ask(0, lives[0], 1, 0.0).kind == GRANTED
+    assert order.ask(1, lives[1], 1, 0.0).kind == WAIT
+    order.close()
+    assert (order.pushed, order.version, order.refused) == (2, 1, 1)
+
+
 def test_no_ticket_beyond_the_stop_and_none_when_it_is_over():
     order = opened(2, 2, until=3)
     lives = [Life(order, w) for w in range(2)]

@@ -262,6 +262,7 @@ class Drive:
         plan = self._plan
         self._tell_head("finish")
         self._crew.wait(self._config.lease_seconds)
+        self._tell_head("close")
         states = self._look_at_all()
         x, mean = self._collect()
         schedule = None

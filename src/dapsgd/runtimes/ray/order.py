@@ -191,6 +191,12 @@ class Order:
             if member.lease >= 0 and now - member.heard > self._lease_seconds:
                 member.lease, member.stands_by = -1, False
 
+    def close(self) -> None:
+        """Refuse what is still asked for by workers that did not live to hear that the run is over."""
+        self.is_over = True
+        for member in self.members:
+            self._refuse(member)
+
     @property
     def is_settled(self) -> bool:
         """Whether nobody is at work: all wait for a lease, or for a ticket."""

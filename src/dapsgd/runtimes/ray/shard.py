@@ -238,6 +238,10 @@ class Shard:
         """Give no more tickets, and tell everybody so."""
         self._order.is_over = True
 
+    def close(self) -> None:
+        """Take it that nobody asks any more."""
+        self._order.close()
+
     # Inside.
 
     def _reply(self, answer: Answer | None = None) -> Reply:
