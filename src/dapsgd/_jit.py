@@ -57,6 +57,8 @@ _NEVER_COMPILED = {
     "checkpoints.py",
     "cli.py",
     "demo.py",
+    "full.py",
+    "gram.py",
     "models.py",
     "partitions.py",
     "path.py",
