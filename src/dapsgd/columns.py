@@ -75,11 +75,12 @@ class DenseColumns:
     def gram(self, weights: Array, since: int = 0) -> Array:
         """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C, in double precision."""
         columns = self._memory[: self._count]
-        if since == 0:
-            half = columns * np.sqrt(weights).astype(columns.dtype)
-            result: Array = half @ half.T  # recognised as symmetric: half the work
-        else:
-            result = (columns[since:] * weights.astype(columns.dtype)) @ columns.T
+        factors = weights if since else np.sqrt(weights)
+        scaled = columns[since:] * factors.astype(columns.dtype)
+        other = columns if since else scaled  # the same: recognised as symmetric, half the work
+        result: Array = np.zeros((len(scaled), len(other)), columns.dtype)
+        for block in _rows.blas_blocks(columns.shape[1], result.size):
+            result += scaled[:, block] @ other[:, block].T
         return result.astype(np.float64, copy=False)
 
 
