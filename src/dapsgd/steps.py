@@ -46,7 +46,7 @@ def settling(eta: float, max_delay: int) -> StepRule:
 
     Where the prox of every worker gives the same value :math:`v`, zero for a coordinate that is to be zero, an update with
     delay d and factor c is :math:`x_{t+1} = x_t + c\,(v - x_{t-d})`, however short the step. That settles at v only if
-    :math:`c < 2 \sin(\pi / (4d + 2))`; with c = 1 it oscillates for d = 1 and explodes for d = 2. A budget B of steps in
+    :math:`c < 2 \sin(\pi / (4d + 2))`; with c = 1 it circles for d = 1 and grows for d = 2. A budget B of steps in
     flight gives c = B / (1 + d) when all delays are d, which stays below if B does below :math:`\tfrac\pi2 (d+1)/(d+\tfrac12)`.
     """
     budget = 1.4 * (max_delay + 1.0) / (max_delay + 0.5)
