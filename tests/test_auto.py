@@ -249,3 +249,29 @@ def test_columns_that_depend_on_each_other_get_a_gram_matrix():
     result = ds.solve(problem, tol=1e-8)
     assert result.converged
     assert result.iterations < 100
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_coordinates_are_dropped_where_their_signs_would_change(copies):
+    rng = np.random.default_rng(0)
+    C = np.tile(rng.standard_normal((30, 8)), copies)  # copied columns: the matrix is singular
+    y, lam = rng.standard_normal(30), 4.0
+    Q = C.T @ C
+    W = np.where(rng.random((len(Q), 1)) < 0.5, 1.0, -1.0)
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(len(Q)), np.arange(len(Q) + 1))
+    model = descent.GramModel(part, Q, Q @ W - (C.T @ y)[:, None], W, lam)
+
+    def objective(w):
+        return 0.5 * float(np.sum((C @ w - y[:, None]) ** 2)) + lam * float(np.abs(w).sum())
+
+    before = objective(model.state[0])
+    assert model.jump()
+    after = model.state[0].copy()
+    assert objective(after) < before
+    assert (np.sign(after) * np.sign(W) >= 0.0).all()
+    best = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-12, 1000)[0]
+    assert objective(best) == pytest.approx(ds.solve(ds.Problem(C, y, ds.Squared(15.0), ds.L1(lam)), tol=1e-12).objective)
+    if copies == 1:  # the minimum where no sign changes: slopes vanish on those that stayed
+        stayed = np.flatnonzero(after)
+        slopes = Q[stayed] @ after - (C.T @ y)[stayed, None] + lam * np.sign(after[stayed])
+        np.testing.assert_allclose(slopes, 0.0, atol=1e-9)

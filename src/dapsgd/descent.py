@@ -15,12 +15,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
-from ._jit import kernel, prepared
+from ._jit import kernel, prepared, run
+from ._loops import copy
 
 __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
 
@@ -28,7 +30,8 @@ Array = np.ndarray[Any, Any]
 
 _LARGEST_JUMP = 1500  # coordinates
 _BEFORE_JUMP = 3  # sweeps, which choose the signs
-_DROPS = 30  # coordinates in a jump; after so many, sweeps choose the signs better
+_DROPS = 200  # coordinates in a jump; after so many, sweeps choose the signs better
+_RIDGE = 1e-8  # a share of the diagonal, for columns that depend on each other
 _MEMORY = 5  # sweeps from which the next points are extrapolated
 
 
@@ -157,36 +160,35 @@ class GramModel:
         return self.value(state) + self._lasso * float(np.abs(state[0]).sum())
 
     def _jump(self) -> bool:
-        W, gradient = self.state
-        known = False
-        for _ in range(_DROPS):
-            active = np.flatnonzero(W[:, 0])
-            if not 0 < len(active) <= _LARGEST_JUMP:
-                return known
-            signs = np.sign(W[active, 0])
-            rows = self._Q[active]
-            matrix = rows[:, active]
-            matrix[np.diag_indices(len(active))] *= 1.0 + 1e-13
-            try:
-                move = np.linalg.solve(matrix, -(gradient[active, 0] + self._lasso * signs))
-            except np.linalg.LinAlgError:
-                return known
-            if not np.isfinite(move).all():
-                return known
-            with np.errstate(divide="ignore"):
-                reach = np.where(move * signs < 0.0, -W[active, 0] / move, np.inf)
-            length = min(1.0, float(reach.min()))
-            W[active, 0] += length * move
-            W[active[reach <= length], 0] = 0.0
-            gradient[:, 0] += length * (move @ rows)
-            known = True
-            if length == 1.0:
-                break
-        return known
+        W, gradient = self.state[0][:, 0], self.state[1][:, 0]
+        active = np.flatnonzero(W)
+        if not 0 < len(active) <= _LARGEST_JUMP:
+            return False
+        signs = np.sign(W[active])
+        inverse = _inverse(self._Q[np.ix_(active, active)])
+        if inverse is None:
+            return False
+        place = W[active]
+        run(drop_one_by_one, inverse, gradient[active] + self._lasso * signs, signs, _DROPS, place)
+        W[active] = place
+        return bool(np.isfinite(place).all())
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
         return 0.5 * float(np.vdot(state[0] - self._start, state[1] + self._first))
+
+
+def _inverse(matrix: Array) -> Array | None:
+    """Return the inverse of a matrix that is positive definite, or of one nearby if it nearly is not."""
+    diagonal = np.diagonal(matrix).copy()
+    for ridge in (1e-13, _RIDGE):
+        matrix[np.diag_indices(len(matrix))] = diagonal * (1.0 + ridge)
+        with suppress(np.linalg.LinAlgError):
+            inverse: Array = np.linalg.inv(matrix)
+            largest = float((np.diagonal(inverse) * diagonal).max())
+            if largest < 2.0 / _RIDGE and np.isfinite(inverse).all():
+                return inverse
+    return None
 
 
 class ColumnModel:
@@ -260,6 +262,44 @@ def _never_zero(bounds: Array) -> Array:
     floor = np.finfo(np.float64).eps * max(float(bounds.max(initial=0.0)), np.finfo(np.float64).tiny)
     result: Array = np.maximum(bounds, floor)
     return result
+
+
+@kernel
+def drop_one_by_one(inverse: Array, slopes: Array, signs: Array, most: int, place: Array) -> None:
+    """Go to where the slopes vanish, but wherever a coordinate's sign would change stop, leave it at zero and go on without it.
+
+    ``inverse`` is that of the matrix by which slopes change with places; a coordinate is taken out of it by a change of rank
+    one. It and the slopes, which become shorter but do not turn, are used up.
+    """
+    move, column = np.empty_like(place), np.empty_like(place)
+    for _ in range(most):
+        length, first = 1.0, -1
+        for a in range(place.size):
+            move[a] = -inner(inverse[a], slopes)
+            if move[a] * signs[a] < 0.0 and -place[a] / move[a] < length:
+                length, first = -place[a] / move[a], a
+        for a in range(place.size):
+            place[a] += length * move[a]
+            slopes[a] *= 1.0 - length
+        if first < 0 or not inverse[first, first] > 0.0:
+            return
+        place[first], slopes[first] = 0.0, 0.0
+        copy(inverse[first], column)
+        for a in range(place.size):
+            factor = column[a] / column[first]
+            for b in range(place.size):
+                inverse[a, b] -= factor * column[b]
+        for a in range(place.size):
+            inverse[first, a] = inverse[a, first] = 0.0
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def inner(a: Array, b: Array) -> float:
+    """Return the inner product of two vectors, added in any order."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
 
 
 @kernel

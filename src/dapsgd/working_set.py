@@ -284,10 +284,13 @@ class _Search:
             new, arrived = descend(single, self._penalty, tol, _SWEEPS_OF_COLUMNS)
             move = new - before
             shift = single.state[2]
+            if not arrived:
+                self._weights = np.zeros_like(weights)  # to have a matrix made for those who are not content only
         else:
             border, inverse = self._border()
-            # Minimise over what is free first: what is left does not see the columns' means.
-            matrix, slopes = self._matrix - border @ inverse @ border.T, slopes - border @ inverse @ at_free
+            matrix = self._matrix
+            if self._free.size:  # minimise over what is free first: what is left does not see the columns' means
+                matrix, slopes = matrix - border @ inverse @ border.T, slopes - border @ inverse @ at_free
             model = GramModel(part, matrix, slopes, before, self._space.lasso)
             new, arrived = descend(model, self._penalty, tol, _SWEEPS)
             move = new - before
@@ -312,8 +315,7 @@ class _Search:
         """Add the new columns to the model's matrix; make it anew where the second derivatives have changed a lot."""
         drift = float(np.abs(weights - self._weights).sum())
         if drift > _DRIFT * float(weights.sum()):
-            if not self._quadratic:
-                self._drop_idle()
+            self._drop_idle()
             self._weights = weights
             self._matrix = np.empty((0, 0))
         size, done = len(self._rows), len(self._matrix)
