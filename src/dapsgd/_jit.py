@@ -58,6 +58,8 @@ _NEVER_COMPILED = {
     "choices.py",
     "cli.py",
     "demo.py",
+    "full.py",
+    "gram.py",
     "models.py",
     "partitions.py",
     "path.py",

@@ -6,7 +6,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -37,9 +37,9 @@ class Options:
 
     def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
         """Refuse an option that this kind of file has no use for."""
-        for name, value in asdict(self).items():
-            if name not in used and value not in (None, ()):
-                raise ValueError(f"{name} means nothing for {kind}, which {path} is; leave it out")
+        for field in fields(self):
+            if field.name not in used and getattr(self, field.name) not in (None, ()):
+                raise ValueError(f"{field.name} means nothing for {kind}, which {path} is; leave it out")
 
 
 def make_options(
