@@ -83,5 +83,5 @@ def _close_up(app: object, page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> None:
-    """Called by Sphinx."""
+    """Tell Sphinx."""
     app.connect("source-read", _close_up)
