@@ -30,8 +30,9 @@ live.draw()
 
 # %%
 # Then TAP-SGD, and both again; the faster of the runs of each is kept. Two workers of DAP-SGD decompose two matrices at
-# once, in TAP-SGD one waits for the other. So with two cores to itself DAP-SGD makes up to twice as many updates a second. A
-# machine that is busy with other things while this page is built has no second core to give, and the two come out alike.
+# once, in TAP-SGD one waits for the other. So with two cores to itself DAP-SGD makes up to twice as many updates a second. If
+# the machine is busy with other things, as it may have been when this page was built, there is no second core to be had, and
+# the seconds say nothing.
 
 for name in ("tap-sgd", "dap-sgd", "tap-sgd"):
     run = ds.solve(problem, name, workers=2, **options)
