@@ -15,13 +15,14 @@ from ._checks import known_name, non_negative_integer, positive, positive_intege
 from .algorithms import Algorithm
 from .fista import proximal_step
 from .full import FULL
-from .gradients import Share, Snapshot
+from .gradients import MiniBatch, Share, Snapshot
 from .problem import Problem
 from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._plan import available_cores
 from .runtimes.ray.cluster import Cluster
 from .shares import cut
-from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2
+from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, settling
+from .updates import Decoupled
 
 __all__ = [
     "minibatch_step",
@@ -117,10 +118,12 @@ def pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, name: s
     return min(lengths)
 
 
-def pick_rule(step: Any, problem: Problem, safe_step: Callable[[], float], length: int, constant: bool) -> StepRule:
+def pick_rule(
+    step: Any, problem: Problem, spec: Algorithm, safe_step: Callable[[], float], length: int, max_delay: int
+) -> StepRule:
     """Return the rule for the step-size; by default one that starts as long as is safe."""
-    if step is None and constant:  # variance-reduced: nothing is to be gained by shorter steps later on
-        return Constant(safe_step()).rule(math.inf)
+    if step is None and spec.estimator is not MiniBatch:  # variance-reduced: nothing is gained by shorter steps later on
+        return settling(safe_step(), max_delay) if spec.update is Decoupled else Constant(safe_step()).rule(math.inf)
     if step is None:
         # Start as long as is safe, and decrease: as Theorem 1 if f is known to be strongly convex, to a tenth otherwise.
         u = 1.0 / safe_step()

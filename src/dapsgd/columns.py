@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import rows as _rows
-from ._jit import kernel, run
+from ._jit import kernel, prepared, run
+from .runtimes._blas import over_rows
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -43,7 +44,13 @@ class DenseColumns:
         self._count = count
 
     def _gather(self, index: Array, out: Array) -> None:
-        run(gather, self._X, index, out)
+        self._fill(gather, index, out)
+
+    def _fill(self, function: Any, index: Array, out: Array) -> None:
+        """Let a function of the data write to ``out``, some rows of the data at a time."""
+        X, run = self._X, prepared(function, self._X, index, out, 0, 0)
+        run(X, index, out, 0, 0)  # compiled by one thread only
+        over_rows(len(X), X.nbytes, lambda start, stop: run(X, index, out, start, stop))
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
@@ -239,25 +246,22 @@ def weighted_squares(columns: Any, weights: Array, out: Array) -> None:
 
 
 @kernel
-def gather(X: Array, index: Array, out: Array) -> None:
-    """Write columns of X to the rows of ``out``, eight rows of X at a time: a cache line of each column."""
-    for start in range(0, X.shape[0], 8):
-        for i in range(start, min(start + 8, X.shape[0])):
-            for c in range(index.size):
-                out[c, i] = X[i, index[c]]
+def gather(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+    """Write columns of rows ``first:last`` of X to the rows of ``out``."""
+    for i in range(first, last):
+        for c in range(index.size):
+            out[c, i] = X[i, index[c]]
 
 
 @kernel
-def add_up(X: Array, index: Array, out: Array) -> None:
-    """Write the sums of all columns after each of some increasing places to the rows of ``out``, eight rows of X at a time."""
-    n, p = X.shape
-    for start in range(0, n, 8):
-        for i in range(start, min(start + 8, n)):
-            total, stop = 0.0, p
-            for c in range(index.size - 1, -1, -1):
-                total += sum_between(X[i], index[c] + 1, stop)
-                out[c, i] = total
-                stop = index[c] + 1
+def add_up(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+    """Write the sums of all columns after each of some increasing places, of rows ``first:last``, to the rows of ``out``."""
+    for i in range(first, last):
+        total, stop = 0.0, X.shape[1]
+        for c in range(index.size - 1, -1, -1):
+            total += sum_between(X[i], index[c] + 1, stop)
+            out[c, i] = total
+            stop = index[c] + 1
 
 
 @kernel(fastmath={"reassoc", "contract"})

@@ -264,7 +264,7 @@ def solve(
                     require_memory(workers * start.nbytes, f"a point for each of {workers} workers", "use fewer workers")
                     memory = (problem.n, np.stack([start] * workers))
                 parts, alive = make_parts(problem, spec, start, (problem.p,) if aggregated else kept, memory)
-            rule = pick_rule(step, problem, safe_step, length, constant=epoch > 0 or aggregated)
+            rule = pick_rule(step, problem, spec, safe_step, length, delay)
             if aggregated:
                 monitor.answer = partial(problem.packed_prox, step=step_at(rule, 0))
             plan = Plan(

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._jit import run
+from ._points import Point, recall, remember
 from .columns import SparseColumns
 from .descent import ColumnModel, GramModel, Part, descend
 from .losses import is_quadratic
@@ -146,8 +147,12 @@ class _Search:
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
-        self._fit_free()
-        self._look()
+        known = recall(problem, x0)
+        if known is not None and known.gradient is not None:
+            self._notice(known.gradient)
+        else:
+            self._fit_free()
+            self._look()
         self._take_up()
 
     def _fit_free(self) -> None:
@@ -168,7 +173,8 @@ class _Search:
             self._set(units)
 
     def put_away(self) -> None:
-        """Keep the set for a later run, if anybody wants it."""
+        """Keep the set, and what is known here, for a later run, if anybody wants it."""
+        remember(self._problem, Point(self.x, self.predictions, self.gradient))
         if self._quadratic and "kept set" in self._problem._facts:
             kept = self._space.units, self._chosen, self._columns, self._matrix, self._weights
             self._problem._facts["kept set"] = kept
@@ -180,8 +186,11 @@ class _Search:
 
     def _look(self) -> None:
         """Find the gradient: one pass over the data."""
-        self.gradient = self._problem.packed_gradient(self.x, self.predictions, self._of_rows)
-        self._slopes, self._free_slopes = self._space.pull(self.gradient)
+        self._notice(self._problem.packed_gradient(self.x, self.predictions, self._of_rows))
+
+    def _notice(self, gradient: Array) -> None:
+        self.gradient = gradient
+        self._slopes, self._free_slopes = self._space.pull(gradient)
 
     def _set(self, units: Array) -> None:
         """Let these units be the working set; the columns are not touched."""
