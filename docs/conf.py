@@ -1,7 +1,9 @@
 """Configuration of the site. ``make docs`` builds it; nothing that a page loads comes from the network."""
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import dapsgd
 
@@ -73,3 +75,13 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_memory": False,
 }
+
+
+def _close_up(app: object, page: str, source: list[str]) -> None:
+    """Drop the empty line that a doctest needs before the end of its block, and a reader does not."""
+    source[0] = re.sub(r"\n[ \t]*\n(?=```[ \t]*\n)", "\n", source[0])
+
+
+def setup(app: Any) -> None:
+    """Tell Sphinx."""
+    app.connect("source-read", _close_up)

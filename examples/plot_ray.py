@@ -23,7 +23,7 @@ best = ds.solve(problem, tol=1e-8)
 # Ray is an extra, ``pip install 'dapsgd[ray]'``. Where it is missing this page shows the threads alone.
 
 runtimes = {"threads": "threads"}
-if importlib.util.find_spec("ray") and hasattr(ds, "Ray"):
+if importlib.util.find_spec("ray"):
     runtimes["Ray"] = ds.Ray(workers=2)
 else:
     print("Ray is not installed: only the threads run. pip install 'dapsgd[ray]' to see both.")
@@ -43,4 +43,5 @@ ax.spines[["top", "right"]].set_visible(False)
 plt.show()
 
 # %%
-# On a cluster, start Ray as you always do and say how many workers: ``ds.Ray(workers=16)``.
+# On a cluster that runs already, give its address and say how many workers: ``ds.Ray("auto", workers=16)``.
+# :doc:`More on clusters </cluster>`.

@@ -26,15 +26,19 @@ speeds = {
     "dap-sgd: the workers run the prox": ds.Simulated(work=ds.Exponential(40e-6), apply=1e-6),
     "tap-sgd: the master runs it": ds.Simulated(work=ds.Exponential(25e-6), apply=16e-6),
 }
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
+figure, by_workers = plt.subplots(figsize=(6.0, 3.8), layout="constrained")
 for (name, runtime), colour in zip(speeds.items(), ("#0072B2", "#D55E00"), strict=True):
     rates = [runtime.timing(k, max_delay=20 * k).updates_per_second for k in workers]
-    left.plot(workers, np.array(rates) / rates[0], "o-", color=colour, label=name)
-left.set_xscale("log", base=2)
-left.set_yscale("log", base=2)
-left.set_xlabel("workers")
-left.set_ylabel("speedup, in updates per second")
-left.legend(frameon=False)
+    by_workers.plot(workers, np.array(rates) / rates[0], "o-", color=colour, label=name)
+by_workers.set_xscale("log", base=2)
+by_workers.set_yscale("log", base=2)
+by_workers.set_xticks(workers, workers)
+by_workers.set_yticks(workers, workers)
+by_workers.set_xlabel("workers")
+by_workers.set_ylabel("speedup, in updates per second")
+by_workers.legend(frameon=False)
+by_workers.spines[["top", "right"]].set_visible(False)
+plt.show()
 
 # %%
 # Eight workers, one of them slow. With a tight bound on the delay all wait for it; with a loose one the others go on, and
@@ -48,13 +52,12 @@ cases = {
     "a straggler, max_delay=8": (slow, 8),
     "a straggler, max_delay=100": (slow, 100),
 }
+figure, by_time = plt.subplots(figsize=(6.0, 3.8), layout="constrained")
 for (name, (runtime, bound)), colour in zip(cases.items(), ("#333333", "#D55E00", "#0072B2"), strict=True):
     run = ds.solve(problem, "dap-sgd", runtime=runtime, max_delay=bound, x_star=x_star, **options)
-    run.trace.plot(y="distance", ax=right, color=colour, label=name)
+    run.trace.plot(y="distance", ax=by_time, color=colour, label=name)
     longest = np.flatnonzero(run.delays).max()
     print(f"{name:28} {run.seconds * 1e3:6.1f} ms simulated, delays up to {longest}")
-right.set_xlabel("simulated seconds")
-right.legend(frameon=False)
-for ax in (left, right):
-    ax.spines[["top", "right"]].set_visible(False)
+by_time.set_xlabel("simulated seconds")
+by_time.legend(frameon=False)
 plt.show()

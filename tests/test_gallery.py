@@ -66,9 +66,9 @@ def check_spectra(seen):
 
 
 def check_stragglers(seen):
-    lines = {line.get_label(): line.get_xdata()[-1] for line in seen["right"].lines}
+    lines = {line.get_label(): line.get_xdata()[-1] for line in seen["by_time"].lines}
     assert lines["a straggler, max_delay=8"] > 2.0 * lines["a straggler, max_delay=100"]
-    dap, tap = (line.get_ydata() for line in seen["left"].lines)
+    dap, tap = (line.get_ydata() for line in seen["by_workers"].lines)
     assert dap[-1] > 5.0 * tap[-1]
 
 
