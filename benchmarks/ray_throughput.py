@@ -96,16 +96,22 @@ def accuracy(workers, n, p, tol):
         )
 
 
-def held(pid):
-    """Return the bytes of a process that no file backs: its own, and what it shares with others on purpose."""
-    total, desk = 0, False
+def anonymous(pid):
+    """Return the bytes of a process that are its own."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
+
+
+def shared(pid):
+    """Return the bytes that a process shares with others on purpose."""
+    total, ours = 0, False
     with open(f"/proc/{pid}/smaps") as file:
         for line in file:
-            name, _, rest = line.partition(" ")
+            name = line.split()[0]
             if not name.endswith(":"):
-                desk = "memfd:dapsgd" in rest
-            elif name == "Anonymous:" or (name == "Rss:" and desk):
-                total += int(rest.split()[0]) * 1024
+                ours = "memfd:dapsgd" in line
+            elif ours and name == "Rss:":
+                total += int(line.split()[1]) * 1024
     return total
 
 
@@ -117,26 +123,29 @@ class Watch(threading.Thread):
         self.most, self._pids, self._over = {}, pids, threading.Event()
 
     def run(self):
-        while not self._over.wait(0.02):
-            for name, pid in self._pids.items():
+        while not self._over.wait(0.05):
+            for name, pid in list(self._pids.items()):
                 with contextlib.suppress(OSError):
-                    self.most[name] = max(self.most.get(name, 0), held(pid))
+                    self.most[name] = max(self.most.get(name, 0), anonymous(pid))
 
     def stop(self):
         self._over.set()
         self.join()
 
 
-def memory(m=10_000_000, shards=4):
+def memory(m, shards=4):
     """Print the memory of every process in copies of the parameter, at its peak, beyond what it has with a small one."""
     from scipy.sparse import csr_matrix
 
     def peaks(size):
-        ray, pids, base = import_ray(), {}, held(os.getpid())
+        ray, pids, desks, base = import_ray(), {}, {}, anonymous(os.getpid())
 
         def look(checkup):
             for a in ray.util.list_named_actors(all_namespaces=True):
-                pids.setdefault(a["name"], ray.get(ray.get_actor(a["name"], a["namespace"]).pid.remote()))
+                name = a["name"]
+                if name not in pids:
+                    pids[name] = ray.get(ray.get_actor(name, a["namespace"]).pid.remote())
+                desks[name] = shared(pids[name])
 
         rows = csr_matrix((np.ones(64), (np.arange(64), np.arange(64))), shape=(64, size))
         problem = ds.Problem(rows, np.ones(64), regularizer=ds.L1(0.01))
@@ -148,7 +157,7 @@ def memory(m=10_000_000, shards=4):
         run = ds.solve(problem, "dap-sgd", runtime=runtime, **options)
         watch.stop()
         watch.most["driver"] -= base
-        return watch.most, run
+        return {name: most + desks.get(name, 0) for name, most in watch.most.items()}, run
 
     small, _ = peaks(1000)
     large, run = peaks(m)
@@ -163,6 +172,7 @@ def main():
     parser.add_argument("--accuracy", action="store_true", help="seconds to 1e-4 on 200,000 x 1,000 dense rows")
     parser.add_argument("--memory", action="store_true", help="memory with ten million parameters on four shards")
     parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--parameters", type=float, default=1e7)
     given = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if given.accuracy:
@@ -178,7 +188,7 @@ def main():
         log_to_driver=False,
     )
     if given.memory:
-        memory()
+        memory(int(given.parameters))
     else:
         throughput(ray, given.workers)
     ray.shutdown()
