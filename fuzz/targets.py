@@ -4,6 +4,9 @@ A target takes the bytes of a file. The file may be refused with :class:`dapsgd.
 :class:`dapsgd.CheckpointError`, and nothing else; what is accepted must be finite and fit together. Archives have
 checksums, which a change of a byte breaks; so they are also fuzzed from within: the first byte chooses a member, the others
 are its new content, and the checksums are right again.
+
+A million files a reader take long, so that what is around the reader is kept small: one file that stays open, archives put
+together by hand, and seeds of a few hundred bytes.
 """
 
 from __future__ import annotations
@@ -11,8 +14,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import cache
@@ -28,6 +33,7 @@ import dapsgd.models
 from dapsgd import checkpoints
 from dapsgd._monitor import RunMonitor
 from dapsgd.runtimes import _crew
+from dapsgd.runtimes import _engine as engine
 from dapsgd.runtimes._plan import Plan
 
 REFUSED = (ds.FileFormatError, ds.CheckpointError)
@@ -50,9 +56,16 @@ def folder() -> Path:
 _kept: list[Any] = []
 
 
-def as_file(content: bytes, ending: str) -> Path:
+@cache
+def opened(ending: str) -> tuple[Path, int]:
     path = folder() / f"file{ending}"
-    path.write_bytes(content)
+    return path, os.open(path, os.O_RDWR | os.O_CREAT)
+
+
+def as_file(content: bytes, ending: str) -> Path:
+    path, descriptor = opened(ending)
+    os.pwrite(descriptor, content, 0)
+    os.ftruncate(descriptor, len(content))
     return path
 
 
@@ -79,14 +92,25 @@ def inside(read: Callable[[bytes], None], seed: Callable[[], bytes]) -> Target:
             return {name: archive.read(name) for name in sorted(archive.namelist())}
 
     def read_inside(content: bytes) -> None:
-        changed, names = io.BytesIO(), list(members())
-        chosen = names[content[0] % len(names)] if content else None
-        with zipfile.ZipFile(changed, "w") as archive:
-            for name, member in members().items():
-                archive.writestr(name, content[1:] if name == chosen else member)
-        read(changed.getvalue())
+        names = list(members())
+        changed = {names[content[0] % len(names)]: content[1:]} if content else {}
+        read(archive_of(members() | changed))
 
     return Target(lambda: [bytes([k]) + member for k, member in enumerate(members().values())], read_inside)
+
+
+def archive_of(members: dict[str, bytes]) -> bytes:
+    """Return a ZIP archive, not compressed: what zipfile writes, many times sooner."""
+    content, directory, where = [], [], 0
+    for name, member in members.items():
+        path, size = name.encode(), len(member)
+        common = struct.pack("<HHHHHLLLHH", 20, 0, 0, 0, 33, zlib.crc32(member), size, size, len(path), 0)
+        content += [b"PK\3\4", common, path, member]
+        directory += [b"PK\1\2\x14\0", common, struct.pack("<HHHLL", 0, 0, 0, 0, where), path]
+        where += 30 + len(path) + size
+    last = b"".join(directory)
+    end = struct.pack("<HHHHLLH", 0, 0, len(members), len(members), len(last), where, 0)
+    return b"".join([*content, last, b"PK\5\6", end])
 
 
 # Data.
@@ -185,35 +209,37 @@ class Probe:
 class CheckpointReader:
     """A run that is put back to what a file says, and goes on for some updates."""
 
+    last = 24
+
     def __init__(self) -> None:
-        options = {"workers": 1, "step": ds.Constant(1e-3), "max_iter": 200, "tol": 0, "seed": 0, "record_schedule": True}
-        X = np.random.default_rng(0).standard_normal((30, 6))
+        options = {"workers": 1, "step": ds.Constant(1e-3), "tol": 0, "seed": 0, "record_schedule": True, "record_every": 8}
+        X = np.random.default_rng(0).standard_normal((10, 3))
         problem = ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1))
-        self.path = folder() / "run.ckpt"
-        ds.solve(problem, "dap-sgd", checkpoint=self.path, **{**options, "max_iter": 150})
-        self.seed = self.path.read_bytes()
-        self.keeper = checkpoints.Keeper(self.path, True)
-        with np.load(self.path) as archive:
+        path = folder() / "seed.ckpt"
+        ds.solve(problem, "dap-sgd", checkpoint=path, max_iter=16, **options)
+        self.seed = path.read_bytes()
+        self.keeper = checkpoints.Keeper(path, True)
+        with np.load(path) as archive:
             self.keeper.open(json.loads(archive["about"].tobytes())["facts"])
         probe = Probe()
         with suppress(StopIteration):
-            ds.solve(problem, "dap-sgd", runtime=probe, **options)
+            ds.solve(problem, "dap-sgd", runtime=probe, max_iter=self.last, **options)
         stack = ExitStack()
         self.crew, self.monitor = stack.enter_context(_crew.make_crew(probe.plan, 1)), probe.monitor
         _kept.append(stack)
 
     def read(self, content: bytes) -> None:
-        self.path.write_bytes(content)
-        parts = checkpoints.read_checkpoint(self.path, self.keeper._about)
+        path = as_file(content, ".ckpt")
+        parts = checkpoints.read_checkpoint(path, self.keeper._about)
         for name, part in (("trace", self.monitor), ("run", self.crew)):
             if name not in parts:
                 raise ds.CheckpointError(f"{name} is missing")
-            part.restore(checkpoints.Saved(self.path, parts[name]))
-        done = self.crew.iteration
-        self.crew.prepare(min(done + 20, 200))
+            part.restore(checkpoints.Saved(path, parts[name]))
+        goal = min(self.crew.iteration + 4, self.last)
+        self.crew.prepare(goal)
         self.crew.advance(0)
-        assert self.crew.iteration == min(done + 20, 200) or self.crew.records_wait
-        self.crew._ledger.counters[6] = 0  # no record waits any more
+        assert self.crew.iteration == goal or self.crew.records_wait
+        self.crew._ledger.counters[engine.RECORDS] = 0  # no record waits any more
 
 
 @cache

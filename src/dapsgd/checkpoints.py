@@ -19,6 +19,8 @@ import threading
 import time
 import warnings
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -135,8 +137,8 @@ class Saved:
 class Keeper:
     """Keeps a run in a file. Without a path it does nothing.
 
-    SIGINT and SIGTERM, where the program has not said to ignore them, have to wait while it keeps a run, until all parts
-    are in order and written; then they have the effect that they would have had. A second one does not wait.
+    From the first checkpoint on SIGINT and SIGTERM, where the program has not said to ignore them, have to wait until all
+    parts are in order and written; then they have the effect that they would have had. A second one does not wait.
     """
 
     def __init__(self, checkpoint: Any, resume: bool) -> None:
@@ -157,6 +159,8 @@ class Keeper:
         self._parts: dict[str, Part] = {}
         self._loaded: dict[str, Any] | None = None
         self._last = -math.inf
+        self._always = False  # all parts are in order at every moment
+        self._busy = False  # with a file, or with ending
         self._team: Team | None = None  # one thread, which writes
         self._failure: OSError | None = None  # of that thread
         self._caught: list[int] = []  # signals that wait
@@ -179,11 +183,14 @@ class Keeper:
         if self._resume and self._path.exists():
             self._loaded = read_checkpoint(self._path, self._about)
 
-    def join(self, name: str, part: Part) -> bool:
-        """Make something a part of what is kept; put it back to where it was if the run goes on, and tell whether it does."""
+    def join(self, name: str, part: Part, always: bool = False) -> bool:
+        """Make something a part of what is kept; put it back to where it was if the run goes on, and tell whether it does.
+
+        The last part says whether all of them are in order ``always``, or only when something is offered.
+        """
         if self._path is None:
             return False
-        self._parts[name] = part
+        self._parts[name], self._always = part, always
         if self._loaded is None:
             return False
         if name not in self._loaded:
@@ -204,24 +211,35 @@ class Keeper:
         """
         if not self.is_due:
             return
-        first = self._last == -math.inf
-        if not (first or self._caught) and self._is_writing():
-            return
-        if first:
-            self._write(self._state())
-        elif self._caught:
-            self._write_last()
-        else:
-            self._team = self._team or Team(1)
-            self._team.assign(0, partial(self._try_to_write, self._state()))
-        self._last = time.monotonic()
+        with self._at_work():
+            if self._last == -math.inf:
+                self._write(self._state())
+                self._listen()
+            elif self._caught:
+                self._write_last()
+            elif not self._is_writing():
+                self._team = self._team or Team(1)
+                self._team.assign(0, partial(self._try_to_write, self._state()))
+            else:
+                return
+            self._last = time.monotonic()
         self._deliver()
 
     def finish(self) -> None:
         """Write the last checkpoint of a run that has come to its end."""
         if self._path is not None:
-            self._write_last()
+            with self._at_work():
+                self._write_last()
             self._deliver()
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Let signals wait that come in the middle of this."""
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
 
     def _state(self) -> dict[str, dict[str, Any]]:
         return {name: part.state() for name, part in self._parts.items()}
@@ -270,19 +288,23 @@ class Keeper:
     # Signals.
 
     def __enter__(self) -> Keeper:
-        """Let signals wait."""
-        if self._path is not None and threading.current_thread() is threading.main_thread():
+        """Keep a run."""
+        return self
+
+    def _listen(self) -> None:
+        """Let signals wait; not before there is something to lose, since compiling takes longer than anybody should wait."""
+        if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 before = signal.getsignal(number)
                 if before is not None and before != signal.SIG_IGN:
                     self._handlers[number] = before
                     signal.signal(number, self._catch)
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Let signals through again, those that still wait included."""
         if self._path is None:
             return
+        self._busy = True
         try:
             if self._team is not None:
                 self._team.close()
@@ -294,8 +316,10 @@ class Keeper:
     def _catch(self, number: int, frame: Any) -> None:
         if number in self._caught:
             self._pass_on(number, frame)
-        else:
-            self._caught.append(number)
+            return
+        self._caught.append(number)
+        if self._always and not self._busy:
+            self.offer()
 
     def _deliver(self) -> None:
         while self._caught:

@@ -33,32 +33,55 @@ class Limits(NamedTuple):
 
 
 class Progress:
-    """How far a run is: what a checkpoint keeps of it. It goes on from the point, without the momentum."""
+    """How far a run is: what a checkpoint keeps of it. It goes on from the point, without the momentum.
+
+    All the time it is that of the last point known, so that a signal need not wait for the next.
+    """
 
     def __init__(self, x0: Array, keeper: Keeper) -> None:
-        self.x, self.iteration, self.clock = x0, 0, Clock()
+        self.clock = Clock()
+        self.reach(0, lambda: x0)
         self._keeper = keeper
-        self.resumed = keeper.join("run", self)
+        self.resumed = keeper.join("run", self, always=True)
+
+    @property
+    def x(self) -> Array:
+        """The last point."""
+        return self._here[1]()
+
+    @property
+    def iteration(self) -> int:
+        """The number of iterations to it."""
+        return self._here[0]
+
+    def reach(self, iteration: int, point: Callable[[], Array]) -> None:
+        """Be at another point, which nobody will change."""
+        self._here = iteration, point  # in one go: a signal may come at any moment
 
     def keep(self, iteration: int, point: Callable[[], Array]) -> None:
-        """Keep a point if it is time to; nobody will change it."""
+        """Be at another point, and have it written if it is time to."""
+        self.reach(iteration, point)
+        self.offer()
+
+    def offer(self) -> None:
+        """Have the last point written if it is time to."""
         if self._keeper.is_due:
-            self.x, self.iteration = point(), iteration
             self._keeper.offer()
 
     def outcome(self, x: Array, iterations: int) -> Outcome:
         """End the run here."""
-        self.x, self.iteration = x, iterations
+        self.reach(iterations, lambda: x)
         return Outcome(x, x[:0], iterations, self.clock.seconds, np.array([iterations]), None)
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
-        return {"x": self.x.copy(), "iteration": self.iteration, "seconds": self.clock.seconds}
+        iteration, point = self._here
+        return {"x": point().copy(), "iteration": iteration, "seconds": self.clock.seconds}
 
     def restore(self, saved: Saved) -> None:
         """Go on from a checkpoint."""
-        self.x = saved.array("x", self.x)
-        self.iteration = saved.integer("iteration", 0, 1 << 62)
+        x = saved.array("x", self.x)
+        self.reach(saved.integer("iteration", 0, 1 << 62), lambda: x)
         self.clock.set(saved.number("seconds", 0.0, np.inf))
 
 
@@ -79,9 +102,10 @@ def _observer(limits: Limits, monitor: RunMonitor, progress: Progress) -> Callab
     def observe(iteration: int, x: Array, *known: Array) -> bool:
         clock.__exit__()
         iteration += done
+        progress.reach(iteration, lambda: x)  # first: what was recorded must not be ahead of it
         due = iteration % limits.every == 0 or iteration == limits.max_iter
         stop = due and monitor.observe(iteration, clock.seconds, x, *known)
-        progress.keep(iteration, lambda: x)
+        progress.offer()
         clock.__enter__()
         return stop
 
@@ -91,7 +115,7 @@ def _observer(limits: Limits, monitor: RunMonitor, progress: Progress) -> Callab
 def _is_there(monitor: RunMonitor, progress: Progress, max_iter: int, briefly: bool = True) -> bool:
     """Record the start, or go on from a checkpoint; tell whether the run ends here."""
     there = monitor.start(briefly)
-    progress.keep(progress.iteration, lambda: progress.x)
+    progress.offer()
     return there or (progress.resumed and progress.iteration >= max_iter)
 
 

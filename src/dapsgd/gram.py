@@ -56,11 +56,10 @@ def make_gram(problem: Problem) -> Gram:
     targets = problem._targets
     Q, B, sums = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p)
     X = _rows.matrix(problem._rows)
-    size = n if problem.dtype == np.float64 and not _rows.is_mapped(problem._rows) else _BLOCK
+    whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows)
     even = bool((weights == weights[0]).all())
-    for start in range(0, n, size):
-        block = slice(start, min(start + size, n))
-        half = np.ones(block.stop - start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
+    for block in _rows.blas_blocks(n, p * p, None if whole else _BLOCK):
+        half = np.ones(block.stop - block.start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
         part = X[block] if even else X[block] * half[:, None]
         Q += part.T @ part  # recognised as symmetric: half the work
         B += part.T @ (targets[block] if even else half[:, None] * targets[block])

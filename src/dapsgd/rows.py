@@ -39,6 +39,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
+_BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
 class DenseRows(NamedTuple):
@@ -255,6 +256,12 @@ def is_mapped(rows: DenseRows | CsrRows) -> bool:
     while array is not None and not isinstance(array, (np.memmap, mmap.mmap)):
         array = getattr(array, "base", None)
     return array is not None
+
+
+def blas_blocks(n: int, work: int, largest: int | None = None) -> list[slice]:
+    """Cut n rows, each of which costs so many multiplications, into blocks for BLAS: nothing interrupts it within one."""
+    size = min(max(256, _BLAS_WORK // max(work, 1)), largest or max(n, 1))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def part(rows: DenseRows | CsrRows, block: slice) -> DenseRows | CsrRows:

@@ -39,6 +39,7 @@ __all__ = ["can_solve", "compile_for", "kept_sets", "minimise"]
 Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
+_CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _SMALL = 256  # columns, whose Gram matrix is always cheap
 _TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
@@ -46,6 +47,7 @@ _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this s
 _MOST_JUMPS = 100
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
+_WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others saves less than it costs
 _ENOUGH = 0.1  # a set is done when what its units want is this share of what all wanted
 _SWEEPS = 1000
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
@@ -184,10 +186,10 @@ class _Search:
     def _set(self, units: Array) -> None:
         """Let these units be the working set; the columns are not touched."""
         starts, rows = self._space.units
-        pieces = [rows[starts[g] : starts[g + 1]] for g in units]
+        sizes = starts[units + 1] - starts[units]
         self._chosen = units
-        self._rows = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-        self._starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces], dtype=np.int64)]).astype(np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._rows = rows[np.repeat(starts[units] - self._starts[:-1], sizes) + np.arange(self._starts[-1])]
 
     def round(self) -> bool:
         """Choose units, work on them, look at all again; return whether anything moved."""
@@ -250,11 +252,12 @@ class _Search:
         eager[self._chosen] = 0.0
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]
-        room = max(_FIRST, int(sizes[active].sum()))
+        used = int(sizes[active].sum())
+        room = max(_FIRST, used if used < _CROWDED * len(self._rows) else 3 * used)
         if len(self._rows) + room < 0.5 * len(self._z):
             order = order[: np.searchsorted(np.cumsum(sizes[order]), room, side="right") + 1]
         before = len(self._rows)
-        self._set(np.concatenate([self._chosen, order]))
+        self._set(np.concatenate([self._chosen, np.sort(order)]))  # sorted: memory is read forwards
         self._columns.add(self._rows[before:])
 
     def _newton_step(self, goal: float) -> bool:
@@ -322,6 +325,8 @@ class _Search:
         """Leave the units out of the set that are zero and content to be."""
         stay: Array = np.logical_or(self._active(), self._wants() > 0.0)
         stay = stay[self._chosen]
+        if stay.mean() > _WORTH_KEEPING:
+            return
         self._columns.keep(np.flatnonzero(np.repeat(stay, np.diff(self._starts))))
         self._set(self._chosen[stay])
 

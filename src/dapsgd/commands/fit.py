@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import known_name
+from .._jit import is_cold
 from ..io import Dataset
 from ._data import load_data
 from ._groups import parse_groups
@@ -32,13 +34,15 @@ def run(
     loss: str | None,
     groups: str | None,
     scaled: bool,
+    picture: Path | None = None,
     convert_it: bool | None,
     cache: Path | None,
     progress: bool,
 ) -> dict[str, Any]:
     """Fit a model, write it, and return what is to be said of it.
 
-    ``reading`` are options of :func:`dapsgd.io.read`; ``options`` those of an estimator that were given.
+    ``reading`` are options of :func:`dapsgd.io.read`; ``options`` those of an estimator that were given. With ``cv`` among them
+    the strength is chosen by cross-validation.
     """
     _check_out(out, data)
     _check_options(task, loss, options, scaled)
@@ -48,8 +52,13 @@ def run(
         raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
     read = time.perf_counter() - start
     task, why = _task(task, loss, dataset.y)
-    options = options | {"groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names), "verbose": progress}
+    options = options | {
+        "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
+        "verbose": progress and "cv" not in options,  # whose bars would be hundreds
+    }
     model = _estimator(task, loss, options, dataset.y)
+    if progress and is_cold():
+        print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
     start = time.perf_counter()
     X, scaling = standardize(dataset.X, bool(model.fit_intercept)) if scaled else (dataset.X, None)
     with warnings.catch_warnings():
@@ -60,14 +69,20 @@ def run(
     if scaling is not None:
         scaling.restore(model)
     score = float(model.score(dataset.X, dataset.y))
+    if picture is not None:
+        model.feature_names_in_ = dataset.feature_names
+        model.plot_coef(picture)
+        del model.feature_names_in_
     _save(model, out, data, dataset, reading, task)
     return {
         "task": task,
         "reason": why,
         "loss": model.loss,
         "penalty": model.penalty,
-        "alpha": model.alpha,
+        "alpha": getattr(model, "alpha_", getattr(model, "alpha", None)),
+        **({"folds": model.cv, "rule": model.rule} if "cv" in options else {}),
         "rows": int(dataset.X.shape[0]),
+        "skipped": dataset.skipped,
         "columns": int(dataset.X.shape[1]),
         "target": list(dataset.target_names),
         **about,
@@ -76,6 +91,7 @@ def run(
         "message": model.result_.message,
         "seconds": {"read": round(read, 3), "fit": round(seconds, 3), "work": round(model.result_.seconds, 3)},
         "out": str(out),
+        **({} if picture is None else {"picture": str(picture)}),
     }
 
 
@@ -98,6 +114,12 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
         wrong = {"regression": _CLASSIFICATION, "classification": _REGRESSION}.get(task, ())
         if loss in wrong:
             raise ValueError(f"--loss {loss} is not for --task {task}; leave one of them out")
+    if "cv" in options and "alpha" in options:
+        raise ValueError("--alpha and --cv must not be given together: --cv chooses the strength")
+    if "rule" in options:
+        known_name("--rule", options["rule"], ("best", "one_se"))
+        if "cv" not in options:
+            raise ValueError("--rule must be left out without --cv")
     if "delta" in options and loss != "huber":
         raise ValueError(f"--delta must be left out unless --loss is huber; got {'no loss' if loss is None else loss}")
     if scaled and options.get("penalty") == "box":
@@ -123,9 +145,10 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
 
 
 def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any) -> Any:
-    from ..estimators import DAPClassifier, DAPRegressor
+    from ..estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
-    kind = DAPClassifier if task == "classification" else DAPRegressor
+    kinds = (DAPRegressorCV, DAPClassifierCV) if "cv" in options else (DAPRegressor, DAPClassifier)
+    kind: Any = kinds[task == "classification"]
     given = options if loss is None else options | {"loss": loss}
     if task == "classification":
         values = np.unique(y)

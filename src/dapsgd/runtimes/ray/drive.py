@@ -17,6 +17,7 @@ from ...algorithms import ALGORITHMS
 from ...errors import ClusterError
 from ...gradients import MiniBatch
 from ...result import Schedule
+from ...steps import shortened
 from ...updates import Aggregated, Coupled
 from .._blas import single_threaded_blas
 from .._plan import Clock, Monitor, Outcome, Plan
@@ -122,7 +123,7 @@ class Drive:
         x, _ = self._collect()
         before = x.copy()
         factor = refresh(x, failed)
-        self._rule = self._crew.rule = self._plan.rule._replace(scale=self._plan.rule.scale * factor)
+        self._rule = self._crew.rule = shortened(self._plan.rule, factor)
         self._tell_head("advance", 0, True, self._rule)  # what workers are at belongs to the old snapshot
         if not np.array_equal(x, before, equal_nan=True):
             self._tell_all("put_back", [(x[a:b],) for a, b in pairwise(self._edges)])
