@@ -8,7 +8,9 @@ The bare actor and the runtime take turns in one Ray, with the same number of wo
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import threading
 import time
 
 import numpy as np
@@ -94,33 +96,72 @@ def accuracy(workers, n, p, tol):
         )
 
 
-def memory(m=10_000_000, shards=4):
-    """Print the memory of every process in copies of the parameter, beyond what it has with a small one."""
+def anonymous(pid):
+    """Return the bytes of a process that are its own."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
+        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
+
+
+def shared(pid):
+    """Return the bytes that a process shares with others on purpose."""
+    total, ours = 0, False
+    with open(f"/proc/{pid}/smaps") as file:
+        for line in file:
+            name = line.split()[0]
+            if not name.endswith(":"):
+                ours = "memfd:dapsgd" in line
+            elif ours and name == "Rss:":
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+class Watch(threading.Thread):
+    """Looks at the driver and at all actors again and again; keeps the most that each has held."""
+
+    def __init__(self, pids):
+        super().__init__()
+        self.most, self._pids, self._over = {}, pids, threading.Event()
+
+    def run(self):
+        while not self._over.wait(0.05):
+            for name, pid in list(self._pids.items()):
+                with contextlib.suppress(OSError):
+                    self.most[name] = max(self.most.get(name, 0), anonymous(pid))
+
+    def stop(self):
+        self._over.set()
+        self.join()
+
+
+def memory(m, shards=4):
+    """Print the memory of every process in copies of the parameter, at its peak, beyond what it has with a small one."""
+    from scipy.sparse import csr_matrix
 
     def peaks(size):
-        ray, seen = import_ray(), {}
+        ray, pids, desks, base = import_ray(), {}, {}, anonymous(os.getpid())
 
         def look(checkup):
-            found = ray.util.list_named_actors(all_namespaces=True)
-            pids = {a["name"]: ray.get(ray.get_actor(a["name"], a["namespace"]).pid.remote()) for a in found}
-            for name, pid in (pids | {"driver, between evaluations": os.getpid()}).items():
-                with open(f"/proc/{pid}/smaps_rollup") as file:
-                    lines = dict(line.split(":") for line in file.read().splitlines()[1:])
-                private = sum(int(lines[key].split()[0]) for key in ("Private_Clean", "Private_Dirty"))
-                seen[name] = max(seen.get(name, 0), private * 1024)
-
-        from scipy.sparse import csr_matrix
+            for a in ray.util.list_named_actors(all_namespaces=True):
+                name = a["name"]
+                if name not in pids:
+                    pids[name] = ray.get(ray.get_actor(name, a["namespace"]).pid.remote())
+                desks[name] = shared(pids[name])
 
         rows = csr_matrix((np.ones(64), (np.arange(64), np.arange(64))), shape=(64, size))
         problem = ds.Problem(rows, np.ones(64), regularizer=ds.L1(0.01))
         runtime = ds.Ray(shards=shards, workers=2, checkpoint_every=2.0)
         options = {"step": ds.Constant(0.1), "max_iter": 40, "record_every": 10, "tol": 0.0, "seed": 0, "callbacks": [look]}
+        pids["driver"] = os.getpid()
+        watch = Watch(pids)
+        watch.start()
         run = ds.solve(problem, "dap-sgd", runtime=runtime, **options)
-        return seen, run
+        watch.stop()
+        watch.most["driver"] -= base
+        return {name: most + desks.get(name, 0) for name, most in watch.most.items()}, run
 
     small, _ = peaks(1000)
     large, run = peaks(m)
-    print(f"{m:.0e} parameters, {shards} shards: {run.iterations} updates in {run.seconds:.1f} s")
+    print(f"{m:.0e} parameters, {shards} shards: {run.iterations} updates in {run.seconds:.1f} s; at their peaks")
     for name in sorted(large):
         print(f"{name}: {(large[name] - small[name]) / (8 * m):.2f} copies")
 
@@ -131,6 +172,7 @@ def main():
     parser.add_argument("--accuracy", action="store_true", help="seconds to 1e-4 on 200,000 x 1,000 dense rows")
     parser.add_argument("--memory", action="store_true", help="memory with ten million parameters on four shards")
     parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--parameters", type=float, default=1e7)
     given = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if given.accuracy:
@@ -146,7 +188,7 @@ def main():
         log_to_driver=False,
     )
     if given.memory:
-        memory()
+        memory(int(given.parameters))
     else:
         throughput(ray, given.workers)
     ray.shutdown()

@@ -315,7 +315,10 @@ def main():
     for name in given.only:
         for k in range(given.repeat):
             before, began = set(processes()), time.monotonic()
-            result, wrong = FAULTS[name](k)
+            try:
+                result, wrong = FAULTS[name](k)
+            except Exception as error:  # the others are worth a try all the same
+                result, wrong = None, [f"{type(error).__name__}: {str(error)[:300]}"]
             left = set(wait_for_no_processes()) - before
             wrong += [f"left running: {line}" for line in left]
             bad += bool(wrong)

@@ -432,3 +432,25 @@ def test_an_intercept_is_refused_where_there_is_none():
     problem = ds.Problem(np.eye(3), np.ones(3))
     with pytest.raises(ValueError, match="intercept must be 0"):
         problem.objective(np.zeros(3), 1.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_smoothness_is_the_same_from_the_side_of_the_rows(monkeypatch, sparse, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((7, 30))
+    weights = rng.random(7)
+    made = rows_module.make_rows(sp.csr_matrix(X) if sparse else X, intercept)
+    full = np.column_stack([X, np.ones(7)]) if intercept else X
+    exact = np.linalg.norm(np.sqrt(weights)[:, None] * full, 2) ** 2
+    lengths, largest = [], rows_module.largest_eigenvalue
+
+    def noted(times, size, trace):
+        lengths.append(size)
+        return largest(times, size, trace)
+
+    monkeypatch.setattr(rows_module, "largest_eigenvalue", noted)
+    for limit in (1 << 20, 10):
+        monkeypatch.setattr(rows_module, "_LONG", limit)
+        assert exact * (1 - 1e-12) <= rows_module.spectral_norm_squared(made, weights) <= exact * (1 + 2e-3)
+    assert lengths == [30 + intercept, 7]

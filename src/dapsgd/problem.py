@@ -299,7 +299,8 @@ class Problem:
         if slopes is None:
             slopes = self.slopes(self.predict(x) if predictions is None else predictions)
         gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
-        gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
+        if self.l2:
+            gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
         return np.ascontiguousarray(gradient, dtype=self.dtype)
 
     def slopes(self, predictions: Array) -> Array:
@@ -324,8 +325,13 @@ class Problem:
         """Return the norm of the proximal-gradient mapping at a packed parameter."""
         scale = self._lipschitz if 0.0 < self._lipschitz < math.inf else 1.0
         gradient = self.packed_gradient(x) if gradient is None else gradient
-        moved = self.packed_prox(x - gradient / self.dtype.type(scale), 1.0 / scale)
-        return float(np.linalg.norm((x - moved).astype(np.float64).ravel())) * scale
+        argument = gradient / self.dtype.type(-scale)  # in place from here on: a parameter may be as large as memory allows
+        del gradient
+        argument += x
+        moved = self.packed_prox(argument, 1.0 / scale)
+        del argument
+        moved -= x
+        return float(np.linalg.norm(moved.astype(np.float64, copy=False).ravel())) * scale
 
     @cached_property
     def _prox(self) -> Handle:

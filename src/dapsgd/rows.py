@@ -38,6 +38,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
+_LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
 _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
@@ -357,6 +358,13 @@ def spectral_norm_squared(rows: DenseRows | CsrRows | FarRows, weights: Array) -
         v = np.asarray(v, dtype=dtype(rows)).reshape(size)
         return transpose_times(rows, weights * predict(rows, v)).astype(np.float64)
 
+    def multiply_rows(v: Array) -> Array:
+        d = np.asarray(root * v.reshape(n), dtype=dtype(rows))
+        return root * predict(rows, transpose_times(rows, d).astype(dtype(rows), copy=False)).astype(np.float64)
+
+    if n < size and size > _LONG:  # the other product has the same eigenvalues, and shorter vectors
+        root = np.sqrt(weights)
+        return largest_eigenvalue(multiply_rows, n, total)
     return largest_eigenvalue(multiply, size, total)
 
 

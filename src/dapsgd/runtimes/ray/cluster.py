@@ -59,14 +59,19 @@ def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if config.address is None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(
-            address="local",
-            num_cpus=max(1, round(cpus)),
-            include_dashboard=False,
-            _node_ip_address="127.0.0.1",
-            object_store_memory=_STORE + store,
-            **quiet,
-        )
+        os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
+        try:
+            ray.init(
+                address="local",
+                num_cpus=max(1, round(cpus)),
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",
+                object_store_memory=_STORE + store,
+                **quiet,
+            )
+        except Exception as error:  # Ray has no class of its own for a start that took too long
+            said = " ".join(str(error).split())[:300]
+            raise ClusterError(f"Ray: a private Ray did not start, perhaps because the machine is busy: {said}") from error
     else:
         _check_address(config.address)
         try:

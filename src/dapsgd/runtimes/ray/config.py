@@ -35,7 +35,8 @@ class Ray:
     shards : int, default 1
         Into how many slices the parameter is cut.
     workers : int, optional
-        By default ``workers`` of :func:`dapsgd.solve`, or as many as there are CPUs for.
+        By default ``workers`` of :func:`dapsgd.solve`, or as many as there are CPUs for. With more, some run without CPUs of
+        their own until machines join.
     cpus_per_worker : float, default 1
         What each worker reserves. Shards reserve none.
     blocks : int, optional
