@@ -225,7 +225,7 @@ def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
     return dispatcher
 
 
-def _interrupt_soon(number: int) -> None:
+def _interrupt_soon(number: signal.Signals) -> None:
     time.sleep(0.01)
     _thread.interrupt_main(number)
 
@@ -245,10 +245,10 @@ def _no_signal_is_lost() -> Iterator[None]:
         caller = frame
         while caller is not None:
             if caller.f_code.co_name.startswith("_raw_object_cache_"):
-                _thread.start_new_thread(_interrupt_soon, (number,))
+                _thread.start_new_thread(_interrupt_soon, (signal.Signals(number),))
                 return
             caller = caller.f_back
-        caught[number](number, frame)
+        caught[signal.Signals(number)](number, frame)
 
     try:
         for number in caught:
