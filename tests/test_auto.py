@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix, random_array
 
 import dapsgd as ds
-from dapsgd import auto, columns, descent, working_set
+from dapsgd import auto, columns, descent, gram, rows, working_set
 from dapsgd.losses import LOSSES
 
 from . import cases
@@ -275,3 +275,19 @@ def test_coordinates_are_dropped_where_their_signs_would_change(copies):
         stayed = np.flatnonzero(after)
         slopes = Q[stayed] @ after - (C.T @ y)[stayed, None] + lam * np.sign(after[stayed])
         np.testing.assert_allclose(slopes, 0.0, atol=1e-9)
+
+
+def test_products_that_are_cut_into_blocks_are_the_same(monkeypatch):
+    """BLAS is not interrupted within a call, so that calls must be short."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 30))
+    weights, problem = rng.uniform(0.5, 2.0, 1000), ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1), fit_intercept=True)
+    selected = columns.DenseColumns(X)
+    selected.add(np.arange(0, 30, 2))
+    monkeypatch.setattr(rows, "_BLAS_WORK", 1)
+    assert len(rows.blas_blocks(1000, 30)) == 4
+    C = X[:, ::2]
+    assert np.allclose(selected.gram(weights), C.T @ (weights[:, None] * C), rtol=1e-12)
+    assert np.allclose(selected.gram(weights, 4), (C.T @ (weights[:, None] * C))[4:], rtol=1e-12)
+    Z = X - X.mean(axis=0)
+    assert np.allclose(gram.make_gram(problem).Q, 2.0 * Z.T @ Z / 1000, rtol=1e-12, atol=1e-14)

@@ -1,6 +1,7 @@
 """A run that was interrupted goes on as if nothing had happened, and never from a file that it should not go on from."""
 
 import _thread
+import ctypes
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import dapsgd as ds
-from dapsgd import _files, checkpoints
+from dapsgd import _files, _jit, checkpoints
 
 from . import cases
 from .test_threads import no_more_threads_than
@@ -466,6 +467,50 @@ def test_a_signal_waits_for_the_checkpoint_and_then_has_its_effect(runtime, tmp_
     assert seen[0][1] > sent[0]
 
 
+@pytest.mark.parametrize("algorithm", ["dap-sgd", "fista"])
+def test_before_the_first_checkpoint_a_signal_does_not_wait(algorithm, tmp_path):
+    """While code is compiled there is nothing to lose."""
+    path, after = tmp_path / "run.ckpt", []
+
+    def send(checkup):
+        signal.raise_signal(signal.SIGINT)
+        after.append(checkup)
+
+    with pytest.raises(KeyboardInterrupt):
+        ds.solve(cases.problem(), algorithm, max_iter=100, callbacks=[send], checkpoint=path)
+    assert not after
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("algorithm", ["fista", "gram", "working-set"])
+def test_a_signal_in_the_midst_of_an_iteration_has_the_last_point_written(algorithm, tmp_path, monkeypatch):
+    """Whatever the run is doing; it goes on from there to the same optimum, with its trace in order."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 300))
+    problem, path = ds.Problem(X, X[:, :5].sum(axis=1), regularizer=ds.L1(0.005)), tmp_path / "run.ckpt"
+    options, calls = {"max_iter": 2000, "tol": 1e-10, "record_every": 1}, []
+    best = ds.solve(problem, algorithm, **options)
+    name = "packed_prox" if algorithm == "fista" else "penalty"
+    original = getattr(ds.Problem, name)
+
+    def interrupted(self, *arguments):
+        calls.extend([path.stat().st_mtime_ns] if path.exists() else [])
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGINT)
+            calls.append(0)  # not reached: it does not wait
+        return original(self, *arguments)
+
+    monkeypatch.setattr(ds.Problem, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ds.solve(problem, algorithm, checkpoint=path, **options)
+    monkeypatch.undo()
+    assert len(calls) == 2
+    assert path.stat().st_mtime_ns > calls[-1]
+    rest = ds.solve(problem, algorithm, checkpoint=path, resume=True, **options)
+    assert rest.objective == pytest.approx(best.objective, rel=1e-9)
+    assert (np.diff(rest.trace.iteration) > 0).all()
+
+
 def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path):
     problem, path = cases.problem("squared", "l1", n=100), tmp_path / "run.ckpt"
     options = {"workers": 1, "max_iter": 3000, "record_every": 100, "tol": 0, "seed": 0, "checkpoint": path}
@@ -480,6 +525,28 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path):
         assert json.loads(archive["about"].tobytes())["parts"]["run"]["iteration"] >= 1500
     whole = ds.solve(problem, "dap-sgd", **{**options, "checkpoint": None})
     check_same(whole, ds.solve(problem, "dap-sgd", resume=True, **options))
+
+
+def test_ctrl_c_while_llvm_calls_back_is_not_lost():
+    """Where ctypes would print the exception and go on."""
+    reached = []
+
+    def _raw_object_cache_notify():
+        reached.append("in")
+        signal.raise_signal(signal.SIGINT)
+        reached.append("out")
+
+    before, callback = signal.getsignal(signal.SIGINT), ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)
+
+    def compile_something():
+        callback()
+        time.sleep(60)
+        reached.append("lost")
+
+    with pytest.raises(KeyboardInterrupt), _jit._no_signal_is_lost():
+        compile_something()
+    assert reached == ["in", "out"]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_second_signal_does_not_wait(tmp_path):

@@ -248,9 +248,34 @@ def test_rows_with_a_missing_value_are_left_out_if_asked_for(here):
     np.testing.assert_allclose(models.load("model.npz").coef_, ds.DAPRegressor("l1").fit(X[keep], Y[keep]).coef_)
 
 
+def test_a_fit_goes_on_from_its_checkpoint():
+    options = ("--algorithm", "dap-svrg", "--workers", "1", "--seed", "0", "--tol", "0", "--alpha", "0.1", "--json")
+    kept = (*options, "--checkpoint", "run.ckpt")
+    done(*FIT, *options, "--max-passes", "30", "--out", "whole.npz")
+    first = json.loads(done(*FIT, *kept, "--max-passes", "12").stdout)
+    rest = json.loads(done(*FIT, *kept, "--max-passes", "30", "--resume", "--out", "rest.npz").stdout)
+    assert 0 < first["iterations"] < rest["iterations"]
+    whole, rest = models.load("whole.npz"), models.load("rest.npz")
+    assert np.array_equal(rest.coef_, whole.coef_)
+    assert not np.array_equal(models.load("model.npz").coef_, whole.coef_)
+    before = Path("run.ckpt").read_bytes()
+    refused = call(*FIT, *kept, "--max-passes", "30", "--resume", "--penalty", "fused_lasso")
+    assert refused.exit_code == 2
+    assert "run.ckpt is of another run: regularizer" in " ".join(refused.output.split())
+    assert Path("run.ckpt").read_bytes() == before
+    done(*FIT, *kept, "--max-passes", "12", "--out", "again.npz")  # without --resume from the beginning
+    assert np.array_equal(models.load("again.npz").coef_, models.load("model.npz").coef_)
+
+
 FIT = ("fit", "t.csv", "--target", "y")
 WRONG = {
     "no command": ((), "Usage"),
+    "resume without a checkpoint": ((*FIT, "--resume"), "--resume needs --checkpoint"),
+    "checkpoint in no folder": ((*FIT, "--checkpoint", "none/run.ckpt"), "--checkpoint: the folder none does not exist"),
+    "checkpoint that is a folder": ((*FIT, "--checkpoint", "folder.npz"), "--checkpoint must be a file"),
+    "checkpoint that is the data": ((*FIT, "--checkpoint", "t.csv"), "--checkpoint must not be the file of data"),
+    "checkpoint that is the model": ((*FIT, "--checkpoint", "model.npz"), "--checkpoint must not be --out"),
+    "no checkpoint": ((*FIT, "--checkpoint", "t.npy", "--resume"), "is damaged, or is no checkpoint"),
     "unknown command": (("fitt",), "fitt"),
     "no data": (("fit",), "data"),
     "no file": (("fit", "none.csv", "--target", "y"), "none.csv"),

@@ -79,6 +79,8 @@ Examples:
 
   dapsgd fit river.csv --target now --target later --penalty nuclear
 
+  dapsgd fit big.parquet --target y --checkpoint big.ckpt --resume
+
 Exit status: 0 done; 1 the tolerance was not reached (the model is written all
 the same) or the run failed; 2 a wrong call or a bad file; 130 interrupted.
 """
@@ -131,6 +133,10 @@ def fit(
     tol: Annotated[float | None, typer.Option(help="The relative accuracy; 1e-4 by default.")] = None,
     max_passes: Annotated[float | None, typer.Option(help="Stop after so many passes over the data.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random choice of rows.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Keep the run in this file, every five seconds and when it is ended by a signal.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out, by name or position; again for more.")] = None,
     header: _Header = None,
     zero_based: _ZeroBased = None,
@@ -164,7 +170,8 @@ def fit(
             _check_picture(plot, "--plot")
         about = command.run(
             data, out, picture=plot, reading=reading, options=options, task=task, loss=loss, groups=groups, scaled=standardize,
-            convert_it=convert, cache=cache, progress=sys.stderr.isatty() if progress is None else progress,
+            checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
+            progress=sys.stderr.isatty() if progress is None else progress,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))
     typer.echo(f"model: {out}", err=as_json)

@@ -34,7 +34,9 @@ def run(
     loss: str | None,
     groups: str | None,
     scaled: bool,
-    picture: Path | None = None,
+    picture: Path | None,
+    checkpoint: Path | None,
+    resume: bool,
     convert_it: bool | None,
     cache: Path | None,
     progress: bool,
@@ -46,6 +48,9 @@ def run(
     """
     _check_out(out, data)
     _check_options(task, loss, options, scaled)
+    kept = _check_checkpoint(checkpoint, resume, out, data)
+    if kept and "cv" in options:
+        raise ValueError("--checkpoint keeps one run; with --cv, which makes many, leave it out")
     start = time.perf_counter()
     dataset = load_data(data, reading, convert_it=convert_it, cache=cache, progress=progress)
     if dataset.y is None:
@@ -59,6 +64,7 @@ def run(
     model = _estimator(task, loss, options, dataset.y)
     if progress and is_cold():
         print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
+    model._kept = kept
     start = time.perf_counter()
     X, scaling = standardize(dataset.X, bool(model.fit_intercept)) if scaled else (dataset.X, None)
     with warnings.catch_warnings():
@@ -105,6 +111,22 @@ def _check_out(out: Path, data: Path) -> None:
         raise ValueError(f"--out must be a file; {out} is a folder")
     if out.exists() and data.exists() and out.samefile(data):
         raise ValueError(f"--out must not be the file of data, {data}")
+
+
+def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Path) -> dict[str, Any]:
+    """Return the options of :func:`dapsgd.solve` that keep a run in a file."""
+    if checkpoint is None:
+        if resume:
+            raise ValueError("--resume needs --checkpoint FILE, the file to go on from")
+        return {}
+    if not checkpoint.parent.is_dir():
+        raise ValueError(f"--checkpoint: the folder {checkpoint.parent} does not exist")
+    if checkpoint.is_dir():
+        raise ValueError(f"--checkpoint must be a file; {checkpoint} is a folder")
+    for other, name in ((data, "the file of data"), (out, "--out")):
+        if checkpoint.resolve() == other.resolve():
+            raise ValueError(f"--checkpoint must not be {name}, {other}")
+    return {"checkpoint": checkpoint, "resume": resume}
 
 
 def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled: bool) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -62,6 +64,8 @@ class LinearModel(BaseEstimator):
     coef_: Array
     intercept_: Any
     t_: int
+
+    _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
     # Reading data.
 
@@ -178,7 +182,7 @@ class LinearModel(BaseEstimator):
         """Solve a problem at one strength and keep the answer."""
         problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
         start = self._start(problem) if flag("warm_start", warm_start) else None
-        result = solve(problem, x0=start, **self._options())
+        result = solve(problem, x0=start, **self._options(), **self._kept)
         self._warn(result)
         self._keep(problem, result)
         self.t_, self._stream = problem.n, (0.0, 0)
