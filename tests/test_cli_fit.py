@@ -271,6 +271,7 @@ FIT = ("fit", "t.csv", "--target", "y")
 WRONG = {
     "no command": ((), "Usage"),
     "resume without a checkpoint": ((*FIT, "--resume"), "--resume needs --checkpoint"),
+    "a checkpoint of many runs": ((*FIT, "--cv", "3", "--checkpoint", "c.ckpt"), "--checkpoint keeps one run"),
     "checkpoint in no folder": ((*FIT, "--checkpoint", "none/run.ckpt"), "--checkpoint: the folder none does not exist"),
     "checkpoint that is a folder": ((*FIT, "--checkpoint", "folder.npz"), "--checkpoint must be a file"),
     "checkpoint that is the data": ((*FIT, "--checkpoint", "t.csv"), "--checkpoint must not be the file of data"),
