@@ -20,8 +20,6 @@ class Objective(BaseObjective):
             return True, "several targets go with the nuclear norm"
         if (self.loss == "logistic") != (set(map(float, y.ravel()[:1000])) == {-1.0, 1.0}):
             return True, "classes go with the logistic loss"
-        if self.penalty == "nuclear" and self.loss == "logistic":
-            return True, "several targets are numbers"
         if self.penalty == "group" and X.shape[1] % size:
             return True, f"groups of {size} do not divide {X.shape[1]} columns"
         return False, None

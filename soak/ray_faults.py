@@ -1,6 +1,6 @@
 """Kill workers, shards, nodes and drivers while they run on Ray, again and again, and see that the answer is the same.
 
-    python soak/ray_faults.py [--repeat 10] [--only worker shard stall node driver]
+    python soak/ray_faults.py [--repeat 10] [--only worker shard stall node join driver]
 
 Each run must reach the optimum, and account for every message: pushed = applied + refused + lost. A second kind of run adds
 the same number at every update, so that one that is applied twice, or not at all, shows in the last bit. No delay may be above
@@ -74,12 +74,23 @@ class Saboteur:
         self._thread.join()
 
 
+def _found(kind):
+    import ray
+
+    found = [a for a in ray.util.list_named_actors(all_namespaces=True) if a["name"].startswith(kind)]
+    return sorted(found, key=lambda a: a["name"])
+
+
+def names(kind):
+    """Return the names of the actors of the run under way."""
+    return [a["name"] for a in _found(kind)]
+
+
 def actors(kind):
     """Return the actors of the run under way, by their names."""
     import ray
 
-    found = [a for a in ray.util.list_named_actors(all_namespaces=True) if a["name"].startswith(kind)]
-    return [ray.get_actor(a["name"], a["namespace"]) for a in sorted(found, key=lambda a: a["name"])]
+    return [ray.get_actor(a["name"], a["namespace"]) for a in _found(kind)]
 
 
 def kill(kind, index):
@@ -176,6 +187,52 @@ def fault_node(k, short=False):
             cluster.shutdown()
 
 
+class JoinAndLeave:
+    """Adds a node when a run is under way, removes it once workers have moved there, and ends the run when all is well again.
+
+    Processes of workers are numbered: three at first, one for each that moves, one for each that has to go back.
+    """
+
+    def __init__(self, cluster):
+        self._cluster, self._node, self._gone, self._left = cluster, None, False, 20
+
+    def __call__(self, checkup):
+        last = [int(name.partition(".")[2]) for name in names("worker")]
+        if self._node is None and checkup.iteration >= 100:
+            self._node = self._cluster.add_node(num_cpus=2, object_store_memory=100_000_000)
+        elif not self._gone and sorted(last)[1:] == [3, 4]:
+            self._cluster.remove_node(self._node, allow_graceful=False)
+            self._gone = True
+        elif self._gone and sorted(last)[1:] == [5, 6]:
+            self._left -= 1
+        return self._left == 0
+
+
+def fault_join(k, short=False):
+    """Begin with CPUs for one worker of three, add a node for the others, and remove it for good."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 100_000_000})
+    try:
+        runtime = ds.Ray(cluster.address, workers=3, shards=1 + k % 2, checkpoint_every=0.5, lease_seconds=2.0)
+        options = {"runtime": runtime, "tol": 0.0, "seed": 0, "record_every": 20, "callbacks": [JoinAndLeave(cluster)]}
+        if k // 2 % 2:
+            result = ds.solve(sums_problem(), "dap-sgd", step=ds.Constant(STEP), max_iter=10**6, **options)
+            wrong = check(result, counted=True)
+        else:
+            problem = fused_problem()
+            result = ds.solve(problem, "dave-rpg", max_iter=10**6, **options)
+            wrong = check(result, best=ds.solve(problem, "gram", tol=1e-12).objective)
+        if result.statistics.worker_moves != 2:
+            wrong.append(f"{result.statistics.worker_moves} workers moved")
+        return result, wrong
+    finally:
+        if ray.is_initialized():
+            ray.shutdown()
+        cluster.shutdown()
+
+
 def fault_driver(k, short=False):
     """Kill the driver and all that it started, and run the same program again."""
     with tempfile.TemporaryDirectory() as folder:
@@ -239,7 +296,8 @@ def wait_for_no_processes(seconds=30.0):
     return left
 
 
-FAULTS = {"worker": fault_worker, "shard": fault_shard, "stall": fault_stall, "node": fault_node, "driver": fault_driver}
+FAULTS = {"worker": fault_worker, "shard": fault_shard, "stall": fault_stall, "node": fault_node}
+FAULTS |= {"join": fault_join, "driver": fault_driver}
 
 
 def main():

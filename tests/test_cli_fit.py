@@ -236,6 +236,37 @@ def test_a_fit_goes_on_from_its_checkpoint():
     assert np.array_equal(models.load("again.npz").coef_, models.load("model.npz").coef_)
 
 
+def test_the_strength_by_cross_validation_and_a_picture():
+    outcome = done(
+        "fit", "t.csv", "--target", "y", "--penalty", "fused_lasso", "--cv", "3", "--rule", "one_se", "--plot", "c.png"
+    )
+    expected = ds.DAPRegressorCV("fused_lasso", cv=3, rule="one_se").fit(X, Y)
+    assert f"strength {expected.alpha_:.6g}, chosen on 3 folds by the rule one_se" in outcome.output
+    assert "picture: c.png" in outcome.output
+    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
+    model = models.load("model.npz")
+    assert model.alpha_ == expected.alpha_
+    done("predict", "model.npz", "t.csv")
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], expected.predict(X))
+
+
+def test_the_first_fit_of_all_says_why_it_takes_long(monkeypatch):
+    said = "compiling, which is done once"
+    monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: True)
+    assert said in done("fit", "t.csv", "--target", "y", "--progress").stderr
+    assert said not in done("fit", "t.csv", "--target", "y").stderr
+    monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: False)
+    assert said not in done("fit", "t.csv", "--target", "y", "--progress").stderr
+
+
+def test_rows_with_a_missing_value_are_left_out_if_asked_for(here):
+    write("holes.csv", np.where(np.arange(N)[:, None] == [2, 5, -1, -1, -1, -1], np.nan, X))
+    about = json.loads(done("fit", "holes.csv", "--target", "y", "--skip-missing", "--json").stdout)
+    assert (about["rows"], about["skipped"]) == (N - 2, 2)
+    keep = np.isin(np.arange(N), [2, 5], invert=True)
+    np.testing.assert_allclose(models.load("model.npz").coef_, ds.DAPRegressor("l1").fit(X[keep], Y[keep]).coef_)
+
+
 FIT = ("fit", "t.csv", "--target", "y")
 WRONG = {
     "no command": ((), "Usage"),
@@ -244,6 +275,7 @@ WRONG = {
     "checkpoint that is a folder": ((*FIT, "--checkpoint", "folder.npz"), "--checkpoint must be a file"),
     "checkpoint that is the data": ((*FIT, "--checkpoint", "t.csv"), "--checkpoint must not be the file of data"),
     "checkpoint that is the model": ((*FIT, "--checkpoint", "model.npz"), "--checkpoint must not be --out"),
+    "checkpoint of many runs": ((*FIT, "--checkpoint", "run.ckpt", "--cv", "3"), "--checkpoint keeps one run"),
     "no checkpoint": ((*FIT, "--checkpoint", "t.npy", "--resume"), "is damaged, or is no checkpoint"),
     "unknown command": (("fitt",), "fitt"),
     "no data": (("fit",), "data"),
@@ -270,6 +302,15 @@ WRONG = {
     "misspelt penalty": ((*FIT, "--penalty", "fused_laso"), "did you mean 'fused_lasso'"),
     "negative alpha": ((*FIT, "--alpha", "-1"), "alpha"),
     "nan alpha": ((*FIT, "--alpha", "nan"), "alpha"),
+    "alpha and folds": ((*FIT, "--alpha", "1", "--cv", "3"), "--alpha and --cv"),
+    "one fold": ((*FIT, "--cv", "1"), "--cv"),
+    "rule without folds": ((*FIT, "--rule", "one_se"), "--rule"),
+    "unknown rule": ((*FIT, "--cv", "3", "--rule", "two_se"), "--rule"),
+    "folds for no strength": ((*FIT, "--cv", "3", "--penalty", "zero"), "penalty must have a strength"),
+    "picture of another kind": ((*FIT, "--plot", "c.xls"), "--plot must end in"),
+    "picture in no folder": ((*FIT, "--plot", "no/c.png"), "--plot"),
+    "a missing value": (("fit", "holes.csv", "--target", "y"), "--skip-missing"),
+    "missing values in NPZ": (("fit", "t.npz", "--skip-missing"), "skip_missing means nothing"),
     "text alpha": ((*FIT, "--alpha", "much"), "--alpha"),
     "infinite alpha": ((*FIT, "--alpha", "inf"), "alpha"),
     "l1_ratio out of range": ((*FIT, "--penalty", "elastic_net", "--l1-ratio", "2"), "l1_ratio"),
@@ -347,6 +388,7 @@ def test_a_wrong_call_is_a_sentence_that_names_what_is_wrong(here, name):
     arguments, message = WRONG[name]
     write("small.csv", X[:, :1], Y, ("a", "y"))
     write("same.csv", y=np.ones(N))
+    write("holes.csv", np.where(np.arange(N)[:, None] == 1, np.nan, X))
     os.mkdir("folder.npz")
     for file, text in (("t.xlsx", ""), ("short.txt", "a\nb\n"), ("others.txt", "q,1\n" * 6), ("wide.svm", "1 1:1 9:1\n")):
         Path(file).write_text(text)

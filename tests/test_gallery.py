@@ -78,8 +78,9 @@ def check_streaming(seen):
 
 
 def check_tap_dap(seen):
-    for run in seen["runs"].values():
+    for run in (*seen["runs"].values(), *seen["far"].values()):
         assert run.trace.distance[-1] < 0.1 * run.trace.distance[0]
+    assert seen["far"]["dap-sgd"].seconds < 0.4 * seen["far"]["tap-sgd"].seconds  # simulated
 
 
 def check_text(seen):

@@ -495,3 +495,53 @@ def test_damaged_files_never_fail_in_another_way(tmp_path, arrow_always):
                     raise
                 refused += 1
     assert refused > 100
+
+
+HOLES = ["sample,tissue,a,b,y", "s0,lung,1,2,3", "s1,skin,,2,3", "s2,skin,5,n/a,3", "s3,lung,7,8,9", "s4,skin,1,1,"]
+
+
+def test_rows_with_a_missing_value_can_be_left_out(tmp_path):
+    path = tmp_path / "holes.csv"
+    path.write_text("\n".join(HOLES))
+    options = {"target": "y", "drop": ["sample", "tissue"]}
+    with pytest.raises(ds.FileFormatError, match=r"line 3, column 'a': the value is missing; .*--skip-missing"):
+        io.read(path, **options)
+    data = io.read(path, skip_missing=True, **options)
+    np.testing.assert_array_equal(data.X, [[1, 2], [7, 8]])
+    np.testing.assert_array_equal(data.y, [3, 9])
+    assert data.skipped == 3
+    for _ in range(2):  # converted, then opened again
+        again = io.convert(path, skip_missing=True, **options)
+        np.testing.assert_array_equal(again.X, data.X)
+        assert again.skipped == 3
+    assert [block.X.shape[0] for block in io.read_blocks(path, skip_missing=True, **options)] == [2]
+    path.write_text("\n".join([*HOLES[:1], *HOLES[2:4]]))
+    with pytest.raises(ds.FileFormatError, match="no rows without a missing value, of 2"):
+        io.read(path, skip_missing=True, **options)
+    np.save(tmp_path / "m.npy", X)
+    with pytest.raises(ValueError, match="skip_missing means nothing for"):
+        io.read(tmp_path / "m.npy", skip_missing=True)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_rows_with_a_missing_value_can_be_left_out_of_columns(tmp_path, ending):
+    path = tmp_path / f"holes.{ending}"
+    write_arrow(path, {"a": [1.0, None, 5.0, 7.0], "b": [2.0, 2.0, float("nan"), 8.0], "y": ["u", "v", "u", "v"]})
+    data = io.read(path, target="y", skip_missing=True)
+    np.testing.assert_array_equal(data.X, [[1, 2], [7, 8]])
+    assert list(data.y) == ["u", "v"]
+    assert data.skipped == 2
+    write_arrow(path, {"a": [1.0, None, float("inf")], "y": [1.0, 2.0, 3.0]})
+    with pytest.raises(ds.FileFormatError, match="column 'a', row 2: the value is not finite"):
+        io.read(path, target="y", skip_missing=True)
+
+
+def test_all_columns_of_text_are_named_at_once(tmp_path):
+    path = tmp_path / "holes.csv"
+    path.write_text("\n".join(HOLES))
+    with pytest.raises(
+        ds.FileFormatError, match=r"line 2 has text in columns 'sample', 'tissue'; .*drop=\['sample', 'tissue'\]"
+    ):
+        io.read(path, target="y")
+    with pytest.raises(ValueError, match=r"drop 'sample,tissue' is not a column .*--drop sample --drop tissue"):
+        io.read(path, target="y", drop="sample,tissue")

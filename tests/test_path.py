@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import enet_path, lasso_path
 
 import dapsgd as ds
+from dapsgd import rows
 from dapsgd.path import with_strength
 
 from . import cases
@@ -144,3 +145,17 @@ def test_pictures(tmp_path):
     assert len(figure.axes) == 4
     plt.close(figure)
     assert "4 strengths" in repr(path)
+
+
+def test_a_path_needs_no_pass_to_start_from_the_answers_before(monkeypatch):
+    X, y = regression(200, 40)
+    problem = ds.Problem(X, y, ds.Squared(0.5), ds.L1(1.0), fit_intercept=True)
+    lams = np.geomspace(problem.lam_max(), 0.01 * problem.lam_max(), 20)
+    passes = []
+    predict = rows.predict
+    monkeypatch.setattr(rows, "predict", lambda *arguments: passes.append(1) or predict(*arguments))
+    path = ds.path(problem, lams=lams, tol=1e-9)
+    assert not passes
+    for lam, result in zip(path.lams, path.results, strict=True):
+        alone = ds.solve(problem.with_regularizer(ds.L1(lam)), tol=1e-9)
+        assert result.objective == pytest.approx(alone.objective, rel=1e-8)

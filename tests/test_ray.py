@@ -237,6 +237,33 @@ def test_a_run_survives(faults, fault, k):
         assert result.statistics.worker_restarts + result.statistics.shard_restarts == 1
 
 
+def test_a_worker_moves_to_cpus_that_come_free(cluster, faults):
+    class Hog:
+        def is_up(self):
+            return True
+
+    def watch(checkup):
+        names = faults.names("worker")
+        if seen == []:
+            assert names == ["worker-0.0", "worker-1.1"]
+            cluster.kill(hog)
+        if names == ["worker-0.0", "worker-1.2"]:
+            seen.append(checkup.iteration)
+            return len(seen) > 20
+        seen.append(-1)
+        return False
+
+    hog, seen = cluster.remote(Hog).options(num_cpus=3).remote(), []
+    assert cluster.get(hog.is_up.remote())
+    runtime, options = ds.Ray(workers=2), {"tol": 0.0, "seed": 0, "record_every": 20, "callbacks": [watch]}
+    result = ds.solve(faults.fused_problem(300), "dap-svrg", runtime=runtime, max_iter=10**6, **options)
+    check_counts(result)
+    assert result.statistics.worker_moves == 1
+    assert result.statistics.worker_restarts == 0
+    best = ds.solve(faults.fused_problem(300), "gram", tol=1e-12).objective
+    assert result.objective == pytest.approx(best, rel=1e-6)
+
+
 def test_a_run_goes_on_from_its_checkpoint(tmp_path, faults):
     def stop(checkup):
         seen.append(checkup.iteration)

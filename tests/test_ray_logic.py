@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 import dapsgd as ds
 from dapsgd.runtimes.ray.checkpoints import Folder, ShardFiles
 from dapsgd.runtimes.ray.kept import Kept
-from dapsgd.runtimes.ray.order import GRANTED, OVER, REFUSED, WAIT, Order
+from dapsgd.runtimes.ray.order import GRANTED, OVER, REFUSED, UNKNOWN, WAIT, Order
 from dapsgd.runtimes.ray.partitions import Columns, common_columns
 from dapsgd.runtimes.ray.shard import Shard, ShardSetting
+from dapsgd.runtimes.ray.shared import Desk, Neighbours
 from dapsgd.runtimes.ray.slices import Push, Slice
 from dapsgd.runtimes.ray.statistics import ClusterStatistics
 from dapsgd.steps import StepRule
@@ -157,6 +159,17 @@ def test_an_older_incarnation_is_refused_but_learns_what_it_had_achieved():
     assert order.version == 1
 
 
+def test_what_a_dead_worker_still_asks_for_at_the_end_is_refused():
+    order = opened(2, 2, until=1)
+    lives = [order.join(worker, 0.0)[0] for worker in range(2)]
+    for worker in range(2):
+        order.lease(worker, lives[worker], 0.0)
+    assert order.ask(0, lives[0], 1, 0.0).kind == GRANTED
+    assert order.ask(1, lives[1], 1, 0.0).kind == WAIT
+    order.close()
+    assert (order.pushed, order.version, order.refused) == (2, 1, 1)
+
+
 def test_no_ticket_beyond_the_stop_and_none_when_it_is_over():
     order = opened(2, 2, until=3)
     lives = [Life(order, w) for w in range(2)]
@@ -275,6 +288,54 @@ def test_kept_updates_are_bounded_and_forgotten_once_durable():
     kept.settle(5)
     assert len(kept) == 1
     assert not kept.is_full
+
+
+# Shared memory.
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="there is no memory without a name here")
+def test_a_desk_is_found_by_its_place_and_no_other():
+    desk, shard = Desk(np.arange(6.0)), Neighbours()
+    place = desk.place
+    assert shard.attach(0, place, 2, 5)
+    desk.message[:] = 10.0 + np.arange(6)
+    assert shard.message(place.key).tolist() == [12.0, 13.0, 14.0]
+    assert shard.deliver(place.key, np.array([7.0, 8.0, 9.0]))
+    assert desk.x.tolist() == [0.0, 1.0, 7.0, 8.0, 9.0, 5.0]
+    other = Desk(np.zeros(6))
+    assert shard.attach(1, other.place, 2, 5)
+    assert shard.message(place.key) is not None
+    assert shard.attach(0, Desk(np.zeros(6)).place, 2, 5)  # the next process of this worker
+    assert shard.message(place.key) is None
+    assert not shard.deliver(place.key, np.zeros(3))
+    assert desk.x[2] == 7.0
+    for wrong in ({"key": place.key + 1}, {"machine": "another"}, {"pid": 2**22 + 1}, {"file": 9999}):
+        assert not shard.attach(2, place._replace(**wrong), 2, 5)
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="there is no memory without a name here")
+def test_the_key_of_a_desk_stands_for_an_update(tmp_path):
+    shard = Shard(setting(tmp_path, aggregated=False, average=False, checkpoint_every=1e9))
+    shard.reopen(0)
+    shard.advance(100, False, RULE)
+    incarnation, _ = shard.join(0)
+    desk = Desk(np.zeros(3))
+    key = desk.place.key
+    assert shard.lease(0, incarnation, key).x is not None  # it does not know the desk yet: the slice is in the answer
+    assert shard.exchange(0, incarnation, 1, key, None, False).answer.kind == UNKNOWN
+    assert shard.push(Push(0, 0, PACE, key), True).answer.kind == UNKNOWN
+    assert shard.state()["tickets"] == shard.state()["pushed"] == 0
+    assert shard.attach(0, desk.place, 0, 3)
+    desk.message[:] = 1.0, 2.0, 4.0
+    for _ in range(2):  # the answer to the first was lost
+        reply = shard.exchange(0, incarnation, 1, key, None, False)
+        assert (reply.answer.kind, reply.is_here, reply.x) == (GRANTED, True, None)
+        assert desk.x.tolist() == [1.0, 2.0, 4.0]
+    assert not shard.push(Push(2, 0, PACE, key), True).is_here  # ahead of its turn
+    desk.message[:] = 100.0  # what waits is not touched by the next message
+    assert shard.push(Push(1, 0, PACE, np.ones(3)), True).x.tolist() == [3.0, 5.0, 9.0]
+    assert shard.read(3, key).is_here
+    assert desk.x.tolist() == [3.0, 5.0, 9.0]
 
 
 # Checkpoints.
@@ -443,7 +504,7 @@ def test_partitions_are_named_and_spread(tmp_path):
 def test_statistics_are_put_together():
     state = {"pushed": 7, "refused": 1, "applied": 5, "voided": 1, "repeated": 2, "updates": [2, 4], "version": 6}
     state |= {"bytes": 100, "checkpoints": 3}
-    seen = ClusterStatistics.collect([state, state | {"applied": 6, "voided": 0}], 0, 2.0, 1, 0)
+    seen = ClusterStatistics.collect([state, state | {"applied": 6, "voided": 0}], 0, 2.0, 1, 2, 0)
     assert (seen.pushed, seen.applied, seen.refused, seen.lost) == (7, 5, 1, 1)
     assert seen.updates_per_second == 3.0
-    assert "shares 33%-67%, 1 restarts" in seen.brief
+    assert "shares 33%-67%, 1 restarts, 2 moves" in seen.brief

@@ -7,10 +7,12 @@ import sys
 from html.parser import HTMLParser
 from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 import dapsgd as ds
+from dapsgd import plots
 
 
 class Balanced(HTMLParser):
@@ -132,3 +134,23 @@ def test_estimators_show_their_fit(fit):
 def test_help_shows_the_fields_of_terms():
     assert str(inspect.signature(ds.FusedLasso)).startswith("(lam")
     assert list(inspect.signature(ds.Constant).parameters) == ["eta"]
+
+
+def test_coefficients_are_drawn_a_panel_a_target():
+    figure = plots.plot_coef(np.eye(3, 50), titles=["a", "b", "c"])
+    assert [ax.get_title() for ax in figure.axes] == ["a", "b", "c"]
+    names = [f"w{j}" for j in range(5)]
+    (ax,) = plots.plot_coef(np.arange(5.0), names=names, steps=True).axes
+    assert [label.get_text() for label in ax.get_xticklabels()] == names
+    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), np.arange(5.0))
+    (ax,) = plots.plot_coef(np.arange(500.0), names=[f"w{j}" for j in range(500)]).axes
+    assert ax.get_xticklabels()[-1].get_text() == "w499"
+    plt.close("all")
+
+
+def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    result = ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1)))
+    assert np.isnan(result.trace.residual).all()
+    assert {ax.get_ylabel() for ax in result.plot().axes} == {"objective"}
+    plt.close("all")

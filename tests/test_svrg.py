@@ -8,6 +8,7 @@ import dapsgd as ds
 from dapsgd.losses import LOSSES
 from dapsgd.regularizers import REGULARIZERS
 from dapsgd.snapshots import Refresher, epoch_length
+from dapsgd.steps import allowed_step, settling
 
 from . import cases
 
@@ -146,6 +147,29 @@ def test_average_and_delay_adaptive_steps_work_with_snapshots():
     mean = ds.solve(problem, "dap-svrg", average=True, **options)
     assert adaptive.objective <= best * (1 + 1e-6)
     assert mean.objective <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("regularizer", ["l1", "group_lasso", "fused_lasso"])
+def test_constant_delays_do_not_slow_convergence_down(regularizer):
+    problem = small(regularizer, n=600)
+    options = {"runtime": ds.Simulated(work=1e-3, apply=1e-6), "batch_size": 8, "max_passes": 60, "tol": 1e-9, "seed": 0}
+    alone, several = (ds.solve(problem, "dap-svrg", workers=workers, **options) for workers in (1, 5))
+    assert several.delays.argmax() == 4
+    assert alone.converged
+    assert several.converged
+    assert several.passes <= 1.5 * alone.passes
+    assert "went up" not in several.message
+
+
+@pytest.mark.parametrize(("delay", "max_delay"), [(0, 0), (0, 9), (1, 1), (1, 2), (2, 2), (3, 4), (8, 8), (8, 50), (50, 50)])
+def test_what_the_prox_pins_comes_to_rest(delay, max_delay):
+    rule = settling(1.0, max_delay)
+    x, spent = [1.0] * (delay + 1), [0.0] * (delay + 1)
+    for _ in range(2000):
+        allowed = allowed_step(rule, spent[-1] - spent[-1 - delay])
+        x.append(x[-1] - min(1.0, allowed) * x[-1 - delay])
+        spent.append(spent[-1] + min(1.0, allowed))
+    assert np.abs(x[-delay - 1 :]).max() < 1e-6
 
 
 @pytest.mark.parametrize("workers", [1, 2])

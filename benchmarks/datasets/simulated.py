@@ -15,10 +15,6 @@ class Dataset(BaseDataset):
     }
     test_parameters = {"n, p": [(100, 20)]}  # noqa: RUF012
 
-    def skip(self):
-        """Several targets are numbers."""
-        return self.penalty == "nuclear" and self.loss == "logistic", "several targets are numbers"
-
     def get_data(self):
         """Draw."""
         targets = 10 if self.penalty == "nuclear" else 1

@@ -194,7 +194,7 @@ def draw(spec):
     if spec.loss == "squared":
         y = signal + spec.noise * signal.std() * rng.standard_normal(signal.shape)
     else:
-        y = np.where(2.0 * signal / signal.std() + rng.logistic(size=spec.n) > 0.0, 1.0, -1.0)
+        y = np.where(2.0 * signal / signal.std() + rng.logistic(size=signal.shape) > 0.0, 1.0, -1.0)
     if spec.hostile:
         X *= 10.0 ** rng.uniform(-3.0, 3.0, spec.p)
         X[:, rng.choice(spec.p, 5, replace=False)] = 1.0

@@ -124,7 +124,7 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     array = array.astype(dtype, copy=False)
     if not all_finite(array):
-        raise ValueError(f"{name} must not contain NaN or infinity")
+        raise ValueError(f"{name} must not contain NaN or infinity; fill in or leave out such entries")
     return array
 
 

@@ -99,12 +99,28 @@ def estimate_entry(kind: Any, data: int, x: Array, batch: Array, keep: float, sc
 
 def make_handle(entry: Callable[..., bool], term: tuple[Any, ...], *arguments: Any) -> Handle:
     """Compile ``entry`` for a term and further arguments of these types, and write the term's data to memory."""
-    kind = _checked_type(term)
-    memory = np.zeros(_size_of(kind) + 64, np.uint8)
+    form = entry, _form(term), _form(arguments)
+    if form not in _codes:
+        kind = _checked_type(term)
+        _codes[form] = address_of(entry, term, (kind, 0, *arguments)), _size_of(kind)
+    code, size = _codes[form]
+    memory = np.zeros(size + 64, np.uint8)
     data = int(memory.ctypes.data)
     run(write, term, data)
-    code = address_of(entry, term, (kind, data, *arguments))
     return Handle(code, data, (memory, term))
+
+
+_codes: dict[Any, tuple[int, int]] = {}  # of entries by the form of all arguments: the address, and the size of the term
+
+
+def _form(value: Any) -> Any:
+    """Return what numba's type of a value depends on, which it takes numba ten times as long to say."""
+    if isinstance(value, tuple):
+        return type(value), *map(_form, value)
+    if isinstance(value, np.ndarray):
+        flags = value.flags
+        return value.dtype, value.ndim, flags.c_contiguous, flags.f_contiguous, flags.writeable, flags.aligned
+    return type(value)
 
 
 def _checked_type(term: tuple[Any, ...]) -> Any:

@@ -58,6 +58,7 @@ _NEVER_COMPILED = {
     "_memory.py",
     "_summaries.py",
     "checkpoints.py",
+    "choices.py",
     "cli.py",
     "demo.py",
     "full.py",
@@ -66,6 +67,7 @@ _NEVER_COMPILED = {
     "partitions.py",
     "path.py",
     "plots.py",
+    "solve.py",
     "theory.py",
 }
 
@@ -426,6 +428,12 @@ class _FilePerSpecialisation:
     def flush(self) -> None:
         for path in self._folder.glob(f"{self._stem}-*.nbc"):
             path.unlink(missing_ok=True)
+
+
+def is_cold() -> bool:
+    """Tell whether nothing has been compiled and kept yet."""
+    folder = cache_folder()
+    return folder is None or not any(folder.glob("*.nbc"))
 
 
 @functools.cache

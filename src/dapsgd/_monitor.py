@@ -106,12 +106,13 @@ class RunMonitor:
         at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError
-        at_start = _finite(problem.packed_objective(x0)) if x0.any() else 0.0
+        # The predictions at the start: algorithms need them, too.
+        self.at_start: Array = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
+        at_start = _finite(problem.smooth_value(x0, self.at_start) + problem.penalty(x0)) if x0.any() else 0.0
         self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
         self._last: Certificate | None = None
         self.stopped_by: str | None = None
         self._arrived: str | None = None  # why, if that is because of its accuracy
-        self.at_start: Array | None = None  # the predictions there, if they were computed
 
     def start(self, briefly: bool = False) -> bool:
         """Record the starting point and show the progress bar; return True to end the run here.
@@ -124,8 +125,6 @@ class RunMonitor:
             return self.stopped_by is not None
         if not briefly or self._residuals or self._callbacks:
             return self.observe(0, 0.0, self._x0)
-        zero = not self._x0.any()
-        self.at_start = np.zeros_like(self._problem._targets) if zero else self._problem.predict(self._x0)
         objective = self._problem.smooth_value(self._x0, self.at_start) + self._problem.penalty(self._x0)
         self._points.append((0.0, 0, 0.0, objective, math.nan, self._distance(self._x0)))
         return False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .result import Result, Trace
 
-__all__ = ["about_problem", "about_result", "as_html", "as_text", "picture"]
+__all__ = ["about_problem", "about_result", "as_html", "as_text", "counted", "picture"]
 
 Lines = dict[str, str]
 
@@ -48,13 +48,19 @@ def about_result(result: Result) -> Lines:
     lines["coefficients"] = f"{alive.size:,} of {result.x.size:,} are not zero"
     if 2 * values <= alive.size:  # fused
         lines["coefficients"] += f", with {values:,} different value{'s' * (values != 1)}"
-    workers = f"{result.workers} worker{'s' * (result.workers != 1)}"
-    lines["work"] = f"{result.iterations:,} iterations, {result.passes:.4g} passes, {result.seconds:.3g} s, {workers}"
+    workers, iterations = counted(result.workers, "worker"), counted(result.iterations, "iteration")
+    lines["work"] = f"{iterations}, {counted(result.passes, 'pass', 'passes')}, {result.seconds:.3g} s, {workers}"
     if result.delays.sum() > 0 and len(result.delays) > 1:
         mean = float(np.arange(len(result.delays)) @ result.delays / result.delays.sum())
         lines["delays"] = f"{mean:.2g} updates on average, {int(np.flatnonzero(result.delays).max())} at most"
     lines["message"] = result.message
     return lines
+
+
+def counted(count: float, one: str, more: str = "") -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    number = f"{count:,}" if isinstance(count, int) else f"{count:.4g}"
+    return f"{number} {one if count == 1 else more or one + 's'}"
 
 
 def as_text(title: str, lines: Lines) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from .errors import DapsgdError, DivergenceError
+from .regularizers import REGULARIZERS
 
 __all__ = ["app", "main"]
 
@@ -70,6 +71,8 @@ Examples:
 
   dapsgd fit spectra.csv --target octane --penalty fused_lasso --alpha 0.01
 
+  dapsgd fit spectra.csv --target octane --penalty fused_lasso --cv 5 --plot bands.png
+
   dapsgd fit genes.parquet --target tumour --penalty group_lasso --groups prefix:_
 
   dapsgd fit a9a.svm --loss logistic --penalty l1 --alpha 0.001 --out a9a.npz
@@ -100,12 +103,19 @@ def fit(
         list[str] | None, typer.Option(help="The target's column, by name or position (-1: the last); again for more.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.npz"),
+    plot: Annotated[Path | None, typer.Option(help="Where to save a picture of the coefficients.")] = None,
     task: Annotated[str, typer.Option(help="regression, classification, or auto: by the loss and the target.")] = "auto",
     loss: Annotated[
         str | None, typer.Option(help="squared, huber, poisson; logistic, multinomial, squared_hinge. By the task.")
     ] = None,
-    penalty: Annotated[str, typer.Option(help="A name from dapsgd.REGULARIZERS, such as l1 or fused_lasso.")] = "l1",
+    penalty: Annotated[str, typer.Option(help=f"{', '.join(REGULARIZERS)}.")] = "l1",
     alpha: Annotated[float | None, typer.Option(help="The strength of the penalty; 1 for regression, else 0.01.")] = None,
+    cv: Annotated[
+        int | None, typer.Option(min=2, metavar="FOLDS", help="Choose the strength by cross-validation on so many folds.")
+    ] = None,
+    rule: Annotated[
+        str | None, typer.Option(help="With --cv: best, or one_se, the largest within one standard error of it. [best]")
+    ] = None,
     groups: Annotated[
         str | None, typer.Option(help="A size, prefix:_ (names up to the first _), or a file with a label per column.")
     ] = None,
@@ -131,6 +141,7 @@ def fit(
     header: _Header = None,
     zero_based: _ZeroBased = None,
     n_features: Annotated[int | None, typer.Option(min=1, help="The number of columns of an svmlight file.")] = None,
+    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Leave out rows in which a value is missing.")] = False,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
     convert: Annotated[
         bool | None, typer.Option("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
@@ -145,19 +156,27 @@ def fit(
     from .commands import fit as command
     from .commands._summary import table
 
-    reading = _given(target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype)
+    reading = _given(
+        target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype,
+        skip_missing=skip_missing or None,
+    )  # fmt: skip
     options = _given(
-        penalty=penalty, alpha=alpha, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds, fit_intercept=intercept,
-        positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes, random_state=seed,
+        penalty=penalty, alpha=alpha, cv=cv, rule=rule, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds,
+        fit_intercept=intercept, positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes,
+        random_state=seed,
     )  # fmt: skip
     with _explained():
+        if plot is not None:
+            _check_picture(plot, "--plot")
         about = command.run(
-            data, out, reading=reading, options=options, task=task, loss=loss, groups=groups, scaled=standardize,
-            checkpoint=checkpoint, resume=resume, convert_it=convert,
-            cache=cache, progress=sys.stderr.isatty() if progress is None else progress,
+            data, out, picture=plot, reading=reading, options=options, task=task, loss=loss, groups=groups, scaled=standardize,
+            checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
+            progress=sys.stderr.isatty() if progress is None else progress,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))
     typer.echo(f"model: {out}", err=as_json)
+    if plot is not None:
+        typer.echo(f"picture: {plot}", err=as_json)
     if not about["converged"] and tol != 0.0:
         typer.echo(
             f"the tolerance was not reached ({about['message']}): raise --max-passes or --tol, or try --standardize", err=True
@@ -317,18 +336,18 @@ def _explained() -> Iterator[None]:
         raise typer.Exit(2) from None
 
 
-def _check_picture(path: Path) -> None:
+def _check_picture(path: Path, option: str = "--out") -> None:
     """Say before any work if a picture cannot be saved there."""
     from .plots import pyplot
 
     if not path.parent.is_dir():
-        raise ValueError(f"the folder {path.parent} does not exist")
+        raise ValueError(f"{option}: the folder {path.parent} does not exist")
     if path.is_dir():
-        raise ValueError(f"--out must be a file; {path} is a folder")
+        raise ValueError(f"{option} must be a file; {path} is a folder")
     known = sorted(pyplot().figure().canvas.get_supported_filetypes())
     pyplot().close()
     if path.suffix and path.suffix[1:].lower() not in known:
-        raise ValueError(f"--out must end in one of {', '.join(known)}; got {path.name!r}")
+        raise ValueError(f"{option} must end in one of {', '.join(known)}; got {path.name!r}")
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import rows as _rows
-from ._jit import kernel, run
+from ._jit import kernel, prepared, run
+from .runtimes._blas import over_rows
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -43,7 +44,13 @@ class DenseColumns:
         self._count = count
 
     def _gather(self, index: Array, out: Array) -> None:
-        run(gather, self._X, np.ascontiguousarray(index), out)
+        self._fill(gather, index, out)
+
+    def _fill(self, function: Any, index: Array, out: Array) -> None:
+        """Let a function of the data write to ``out``, some rows of the data at a time."""
+        X, run = self._X, prepared(function, self._X, index, out, 0, 0)
+        run(X, index, out, 0, 0)  # compiled by one thread only
+        over_rows(len(X), X.nbytes, lambda start, stop: run(X, index, out, start, stop))
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
@@ -85,50 +92,50 @@ class DenseColumns:
 
 
 class SparseColumns:
-    """Columns of a sparse matrix."""
+    """Columns of a sparse matrix, which stay where they are."""
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix  # compressed sparse columns
         self._index = np.empty(0, np.int64)
-        self._chosen = matrix[:, :0]
 
     @property
     def rows(self) -> SparseRows:
         """The columns in the form that compiled code reads."""
-        return SparseRows(self._chosen.data, self._chosen.indices, self._chosen.indptr)
+        return SparseRows(self._matrix.data, self._matrix.indices, self._matrix.indptr, self._index)
 
     def add(self, index: Array) -> None:
         """Append columns to the selection."""
         self._index = np.concatenate([self._index, index])
-        self._chosen = self._matrix[:, self._index]
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
         self._index = self._index[places]
-        self._chosen = self._matrix[:, self._index]
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
-        result: Array = self._chosen @ w.astype(self._matrix.dtype)
+        result = np.zeros((self._matrix.shape[0], w.shape[1]), self._matrix.dtype)
+        run(add_columns, self.rows, np.ascontiguousarray(w, self._matrix.dtype), result)
         return result
 
     def transpose_times(self, d: Array) -> Array:
         """Return the transposed selection times d, shape (k, q)."""
-        result: Array = self._chosen.T @ d
+        result = np.empty((len(self._index), d.shape[1]))
+        run(dot_columns, self.rows, np.ascontiguousarray(d), result)
         return result
 
     def gram(self, weights: Array, since: int = 0) -> Array:
         """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; it is not sparse."""
-        scaled = self._chosen[:, since:].T.multiply(weights).tocsr()
-        result: Array = (scaled @ self._chosen).toarray().astype(np.float64, copy=False)
+        chosen = self._matrix[:, self._index]
+        scaled = chosen[:, since:].T.multiply(weights).tocsr()
+        result: Array = (scaled @ chosen).toarray().astype(np.float64, copy=False)
         return result
 
     def block_norms(self, weights: Array, starts: Array) -> Array:
         """Return a bound on the norm of ``C.T @ diag(weights) @ C`` for each block of columns: the trace."""
-        chosen = self._chosen
-        squares = type(chosen)((chosen.data * chosen.data, chosen.indices, chosen.indptr), chosen.shape).T @ weights
+        squares = np.empty(len(self._index))
+        run(weighted_squares, self.rows, weights, squares)
         sums: Array = np.add.reduceat(squares, starts[:-1]) if len(squares) else squares
-        return sums.astype(np.float64)
+        return sums
 
 
 class DenseRows(NamedTuple):
@@ -157,23 +164,31 @@ class DenseRows(NamedTuple):
 
 
 class SparseRows(NamedTuple):
-    """Gathered sparse columns in compiled code."""
+    """Chosen sparse columns in compiled code."""
 
     data: Array
     indices: Array
     indptr: Array
+    chosen: Array  # column r of the selection is this one of the matrix
 
     def weighted_dot(self, r: int, weights: Array, along: Array, c: int) -> float:
         """Return the inner product of column r, the weights and column c of ``along``."""
+        start, stop = self.indptr[self.chosen[r]], self.indptr[self.chosen[r] + 1]
+        if along.shape[1] == 1:
+            return sparse_triple_product(self.data[start:stop], self.indices[start:stop], weights, along.ravel())
         total = 0.0
-        for e in range(self.indptr[r], self.indptr[r + 1]):
+        for e in range(start, stop):
             total += self.data[e] * weights[self.indices[e]] * along[self.indices[e], c]
         return total
 
     def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
         """Add ``factor`` times column r to column c of ``along``."""
-        for e in range(self.indptr[r], self.indptr[r + 1]):
-            along[self.indices[e], c] += self.data[e] * factor
+        start, stop = self.indptr[self.chosen[r]], self.indptr[self.chosen[r] + 1]
+        if along.shape[1] == 1:
+            add_sparse(self.data[start:stop], self.indices[start:stop], factor, along.ravel())
+        else:
+            for e in range(start, stop):
+                along[self.indices[e], c] += self.data[e] * factor
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -185,28 +200,68 @@ def triple_product(a: Array, b: Array, c: Array) -> float:
     return total
 
 
+@kernel(fastmath={"reassoc", "contract"})
+def sparse_triple_product(data: Array, indices: Array, b: Array, c: Array) -> float:
+    """Return the sum of the products of a sparse vector's and two others' entries, added in any order."""
+    total = 0.0
+    for e in range(data.size):
+        i = np.uint32(indices[e])  # never counted from the end
+        total += data[e] * b[i] * c[i]
+    return total
+
+
 @kernel
-def gather(X: Array, index: Array, out: Array) -> None:
-    """Write columns of X to the rows of ``out``, eight rows of X at a time: a cache line of each column."""
-    n = X.shape[0]
-    for start in range(0, n, 8):
-        stop = min(start + 8, n)
+def add_sparse(data: Array, indices: Array, factor: float, out: Array) -> None:
+    """Add a multiple of a sparse vector."""
+    for e in range(data.size):
+        out[np.uint32(indices[e])] += data[e] * factor
+
+
+@kernel
+def add_columns(columns: Any, w: Array, out: Array) -> None:
+    """Add the columns times w, (k, q), to ``out``, (n, q)."""
+    for r in range(w.shape[0]):
+        for c in range(w.shape[1]):
+            if w[r, c] != 0.0:
+                columns.add_multiple(r, w[r, c], out, c)
+
+
+@kernel
+def dot_columns(columns: Any, d: Array, out: Array) -> None:
+    """Write the inner products of the columns with d, (n, q), to ``out``, (k, q)."""
+    ones = np.ones(d.shape[0])
+    for r in range(out.shape[0]):
+        for c in range(out.shape[1]):
+            out[r, c] = columns.weighted_dot(r, ones, d, c)
+
+
+@kernel
+def weighted_squares(columns: Any, weights: Array, out: Array) -> None:
+    """Write the weighted squared norm of each column to ``out``."""
+    for r in range(out.size):
+        total = 0.0
+        for e in range(columns.indptr[columns.chosen[r]], columns.indptr[columns.chosen[r] + 1]):
+            total += columns.data[e] * columns.data[e] * weights[columns.indices[e]]
+        out[r] = total
+
+
+@kernel
+def gather(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+    """Write columns of rows ``first:last`` of X to the rows of ``out``."""
+    for i in range(first, last):
         for c in range(index.size):
-            for i in range(start, stop):
-                out[c, i] = X[i, index[c]]
+            out[c, i] = X[i, index[c]]
 
 
 @kernel
-def add_up(X: Array, index: Array, out: Array) -> None:
-    """Write the sums of all columns after each of some increasing places to the rows of ``out``, eight rows of X at a time."""
-    n, p = X.shape
-    for start in range(0, n, 8):
-        for i in range(start, min(start + 8, n)):
-            total, stop = 0.0, p
-            for c in range(index.size - 1, -1, -1):
-                total += sum_between(X[i], index[c] + 1, stop)
-                out[c, i] = total
-                stop = index[c] + 1
+def add_up(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+    """Write the sums of all columns after each of some increasing places, of rows ``first:last``, to the rows of ``out``."""
+    for i in range(first, last):
+        total, stop = 0.0, X.shape[1]
+        for c in range(index.size - 1, -1, -1):
+            total += sum_between(X[i], index[c] + 1, stop)
+            out[c, i] = total
+            stop = index[c] + 1
 
 
 @kernel(fastmath={"reassoc", "contract"})

@@ -174,8 +174,9 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
     if done < limits.max_iter or not progress.resumed:
         observe = _observer(limits._replace(every=1), monitor, progress)
         with progress.clock:
+            predictions = None if progress.resumed else monitor.at_start
             x, more, finished = working_set.minimise(
-                problem, x0, max_iter=limits.max_iter - done, observe=observe, predictions=monitor.at_start
+                problem, x0, max_iter=limits.max_iter - done, observe=observe, predictions=predictions
             )
         outcome = progress.outcome(x, done + more)
         if finished:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import finite_array, positive_integer
+from ._points import further, kept_points
 from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
@@ -123,7 +124,7 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
     """Solve a problem with one regulariser after another, each from the answer before."""
     results: list[Result] = []
     found: list[Array] = []
-    with kept_sets(problem):
+    with kept_sets(problem), kept_points(problem):
         for k, regularizer in enumerate(regularizers):
             there = problem.with_regularizer(regularizer)
             result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
@@ -147,8 +148,8 @@ def _start(problem: Problem, lams: Array, found: list[Array]) -> Array:
     last = found[-1]
     if len(found) < 2 or lams[-2] == lams[-3]:
         return last
-    move = problem.dtype.type((lams[-1] - lams[-2]) / (lams[-2] - lams[-3])) * (last - found[-2])
-    return min(last, last + move, key=problem.packed_objective)
+    beyond = further(problem, found[-2], last, (lams[-1] - lams[-2]) / (lams[-2] - lams[-3]))
+    return min(last, beyond, key=problem.packed_objective)
 
 
 def _stack_intercepts(results: Sequence[Result], shape: tuple[int, ...]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .path import Path
     from .result import Result, Trace
 
-__all__ = ["COLOURS", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
+__all__ = ["COLOURS", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
@@ -29,6 +30,8 @@ _LABELS = {
     "distance": r"distance to $x^\star$",
 }
 _LOGARITHMIC = ("residual", "distance")
+_FEW_POINTS = 10  # of a trace, which are drawn as such
+_FEW_COLUMNS = 40  # whose names can be read below an axis
 
 
 def pyplot() -> Any:
@@ -49,6 +52,7 @@ def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: An
     if ax is None:
         ax = pyplot().figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
     kwargs.setdefault("color", COLOURS["dap"])
+    kwargs.setdefault("marker", "o" if len(trace) <= _FEW_POINTS else None)
     ax.plot(getattr(trace, x), getattr(trace, y), **kwargs)
     values = getattr(trace, y)
     if y in _LOGARITHMIC and (values[np.isfinite(values)] > 0.0).any():
@@ -63,12 +67,10 @@ def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: An
 def plot_result(result: Result, path: Any = None) -> Figure:
     """Draw what was recorded of a run: a column a clock, a row a quantity, and the delays."""
     plt = pyplot()
-    rows = ["objective", "residual"]
-    if np.isfinite(result.trace.distance).any():
-        rows.append("distance")
+    rows = ["objective"] + [name for name in ("residual", "distance") if np.isfinite(getattr(result.trace, name)).any()]
     delays = result.delays.sum() > 0 and len(result.delays) > 1
     clocks = ["seconds", "iteration", "passes"]
-    figure = plt.figure(figsize=(11.0, 2.6 * (len(rows) + delays)), layout="constrained")
+    figure = plt.figure(figsize=(11.0, 2.6 * (len(rows) + delays) + 0.4), layout="constrained")
     axes = figure.subplots(len(rows) + delays, len(clocks), squeeze=False)
     for line, quantity in zip(axes, rows, strict=False):
         for ax, clock in zip(line, clocks, strict=True):
@@ -82,7 +84,7 @@ def plot_result(result: Result, path: Any = None) -> Figure:
         ax.set_ylabel("share of updates")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(result.message, fontsize=10, color=COLOURS["ink"])
+    figure.suptitle(textwrap.fill(result.message, 130), fontsize=10, color=COLOURS["ink"])
     if path is not None:
         save(figure, path)
     return figure
@@ -105,6 +107,43 @@ def plot_path(found: Path, path: Any = None, chosen: float | None = None) -> Fig
             ax.set_title(f"target {k}", fontsize=10)
         ax.set_ylabel("coefficient")
         _dress_strengths(ax, found.lams, chosen)
+    if path is not None:
+        save(figure, path)
+    return figure
+
+
+def plot_coef(coef: Any, path: Any = None, *, names: Any = None, titles: Any = None, steps: bool = False) -> Figure:
+    """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars."""
+    coefs = np.atleast_2d(np.asarray(coef))
+    targets, p = coefs.shape
+    columns = 1 if targets == 1 else 2
+    lines = -(-targets // columns)
+    named = names is not None and p <= _FEW_COLUMNS
+    height = 2.6 if targets > 1 else 3.4
+    figure = pyplot().figure(figsize=(7.0 * columns, (height + 0.8 * named) * lines), layout="constrained")
+    for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False, sharey=True).flat):
+        if k >= targets:
+            ax.remove()
+            continue
+        ax.axhline(0.0, color="#999999", linewidth=0.8)
+        if steps:
+            ax.step(np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
+        else:
+            alive = np.flatnonzero(coefs[k])
+            ax.vlines(alive, 0.0, coefs[k, alive], color=COLOURS["dap"], linewidth=max(1.0, min(6.0, 300.0 / p)))
+        ax.set_xlim(-0.5, p - 0.5)
+        if named:
+            ax.set_xticks(np.arange(p), names, rotation=90, fontsize=8)
+        elif names is not None:  # the names of a few columns tell where one is
+            at = np.linspace(0, p - 1, 7).astype(int)
+            ax.set_xticks(at, [names[j] for j in at], fontsize=8)
+        else:
+            ax.set_xlabel("column")
+        if titles is not None and targets > 1:
+            ax.set_title(str(titles[k]), fontsize=10)
+        ax.set_ylabel("coefficient")
+        ax.grid(True, axis="y", color="#dddddd", linewidth=0.6)
+        ax.spines[["top", "right"]].set_visible(False)
     if path is not None:
         save(figure, path)
     return figure

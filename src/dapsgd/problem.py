@@ -14,6 +14,7 @@ from . import rows as _rows
 from ._checks import finite_array, flag, non_negative
 from ._handles import Handle
 from ._jit import kernel, run
+from ._points import recall
 from ._summaries import about_problem, as_html, as_text
 from ._terms import bind, check_loss, check_regularizer, prox_handle, run_prox, run_value
 from .gradients import slopes_of_losses, sum_of_losses
@@ -273,7 +274,10 @@ class Problem:
         return (self.p + self.fit_intercept, *self.shape[1:])
 
     def predict(self, x: Array) -> Array:
-        """Return the predictions at a packed parameter, shape (n, q)."""
+        """Return the predictions at a packed parameter, shape (n, q); they are not to be changed."""
+        point = recall(self, x)
+        if point is not None:
+            return point.predictions
         result: Array = np.ascontiguousarray(_rows.predict(self._rows, x).reshape(self.n, -1))
         return result
 

@@ -10,29 +10,31 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive, positive_integer
+from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory
 from ._monitor import Checkup, RunMonitor
+from ._summaries import counted
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
 from .checkpoints import Keeper
+from .choices import minibatch_step, pick_batch_size, pick_length, pick_rule, pick_runtime, pick_seed, pick_shares, pick_workers
 from .errors import NumbersTooLargeError
 from .fista import proximal_step
 from .full import FULL, Limits, Progress
 from .gradients import Share, Snapshot
 from .problem import Problem
 from .result import Result
-from .runtimes import RUNTIMES, Replay, Serial, Threads
+from .runtimes import Replay, Serial, Threads
 from .runtimes._blas import single_threaded_blas
-from .runtimes._plan import Outcome, Plan, available_cores
+from .runtimes._plan import Outcome, Plan
 from .runtimes.ray import Ray
 from .runtimes.ray.cluster import Cluster
-from .shares import cut, share_step
+from .shares import share_step
 from .snapshots import Refresher, epoch_length, snapshot_step
-from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, step_at
+from .steps import step_at
 from .updates import Coupled, Parts, make_buffers
 
 __all__ = ["solve"]
@@ -40,10 +42,7 @@ __all__ = ["solve"]
 Array = np.ndarray[Any, Any]
 P = ParamSpec("P")
 
-_DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _DEFAULT_POINTS = 100  # of the trace
-_CLUSTER_MESSAGES = 64  # of a worker, in which it looks at about as many rows as it has
-_SVRG_BATCH = 32  # rows: enough that a prox does not cost more than the gradient
 
 
 def _speaking_of_overflow(function: Callable[P, Result]) -> Callable[P, Result]:
@@ -186,10 +185,10 @@ def solve(
     spec = ALGORITHMS[name]
     if name in FULL and not FULL[name].can_solve(problem):
         raise ValueError(f"algorithm {name!r} is for problems where {FULL[name].needs}; this is {problem!r}")
-    executor = _pick_runtime(runtime, spec)
+    executor = pick_runtime(runtime, spec)
     workers = None if workers is None else positive_integer("workers", workers)
     blas_workers = workers if chosen == "auto" and spec.estimator is None else None
-    workers = _pick_workers(None if blas_workers is not None else workers, name, spec, executor)
+    workers = pick_workers(None if blas_workers is not None else workers, name, spec, executor)
     tol = non_negative("tol", tol)
     start = np.zeros(problem.packed_shape, problem.dtype) if x0 is None else problem.pack(x0, name="x0")
     if x_star is not None:
@@ -198,10 +197,10 @@ def solve(
             raise ValueError(f"x_star must have shape {problem.shape}; got {x_star.shape}")
     if callable(callbacks) or not all(callable(callback) for callback in callbacks):
         raise TypeError(f"callbacks must be a list of functions; got {callbacks!r}")
-    batch_size = problem.n if spec.estimator is None else _pick_batch_size(batch_size, problem, spec, executor)
+    batch_size = problem.n if spec.estimator is None else pick_batch_size(batch_size, problem, spec, executor)
     epoch = epoch_length(problem.n, batch_size) if spec.estimator is Snapshot else 0
     aggregated = spec.estimator is Share
-    shares = _pick_shares(problem, step, workers, executor) if aggregated else np.zeros(0, np.int64)
+    shares = pick_shares(problem, step, workers, executor) if aggregated else np.zeros(0, np.int64)
     blocks = executor.pick_blocks(problem) if aggregated and isinstance(executor, Cluster) else 1
 
     def passes(iteration: int) -> float:
@@ -212,7 +211,7 @@ def solve(
             return iteration / workers
         return iteration * batch_size / problem.n + (-(-iteration // epoch) if epoch else 0)
 
-    length = _pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), name, executor)
+    length = pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), name, executor)
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
     if isinstance(executor, Replay):
         delay = executor.schedule.max_delay
@@ -224,7 +223,7 @@ def solve(
     def safe_step() -> float:
         if aggregated:
             return share_step(problem, shares, start, blocks)
-        return (snapshot_step if epoch else _safe_step)(problem, start, batch_size, delay)
+        return (snapshot_step if epoch else minibatch_step)(problem, start, batch_size, delay)
 
     keeper = Keeper(checkpoint, flag("resume", resume))
     _ = problem._prox  # compiled, and its term checked, before anything else is done with it
@@ -265,7 +264,7 @@ def solve(
                     require_memory(workers * start.nbytes, f"a point for each of {workers} workers", "use fewer workers")
                     memory = (problem.n, np.stack([start] * workers))
                 parts, alive = make_parts(problem, spec, start, (problem.p,) if aggregated else kept, memory)
-            rule = _pick_rule(step, problem, safe_step, length, constant=epoch > 0 or aggregated)
+            rule = pick_rule(step, problem, spec, safe_step, length, delay)
             if aggregated:
                 monitor.answer = partial(problem.packed_prox, step=step_at(rule, 0))
             plan = Plan(
@@ -290,7 +289,7 @@ def solve(
                 careful=careful,
                 refresh_every=epoch,
                 elementwise=spec.update is not Coupled or has_trait(type(problem._bound), "elementwise"),
-                seed=_seed_sequence(seed),
+                seed=pick_seed(seed),
                 keeper=keeper,
             )
             outcome = executor.run(keep_plan(plan, name, executor, seed, problem, monitor), monitor)
@@ -319,111 +318,6 @@ def make_parts(
         spec.update(problem.p, *memory),
     )
     return parts, (estimate, prox)
-
-
-def _pick_runtime(runtime: Any, spec: Algorithm) -> Any:
-    if isinstance(runtime, str):
-        if runtime in ("simulated", "replay"):
-            raise ValueError(f"runtime must be an object here: dapsgd.{runtime.capitalize()}(...); got {runtime!r}")
-        runtime = RUNTIMES[known_name("runtime", runtime, RUNTIMES)]()
-    elif not hasattr(runtime, "run") or isinstance(runtime, type):
-        raise TypeError(
-            f"runtime must be {' or '.join(map(repr, RUNTIMES))}, or an object such as dapsgd.Replay(schedule); got {runtime!r}"
-        )
-    if spec.estimator is None and not isinstance(runtime, (Serial, Threads)):
-        raise ValueError(f"this algorithm runs in the calling thread: runtime must be 'serial' or 'threads'; got {runtime!r}")
-    return Serial() if spec.serial and isinstance(runtime, Threads) else runtime
-
-
-def _pick_workers(workers: int | None, algorithm: str, spec: Algorithm, runtime: Any) -> int:
-    if workers is not None:
-        workers = positive_integer("workers", workers)
-    if isinstance(runtime, Replay):
-        return int(runtime.schedule.worker.max(initial=0)) + 1
-    if spec.serial or isinstance(runtime, Serial):
-        if workers is not None and workers > 1:
-            where = "" if spec.serial else " on the serial runtime"
-            raise ValueError(f"workers must be 1 for algorithm {algorithm!r}{where}; got {workers}")
-        return 1
-    return available_cores() if workers is None else workers
-
-
-def _pick_batch_size(batch_size: int | str, problem: Problem, spec: Algorithm, runtime: Any) -> int:
-    if isinstance(runtime, Replay):
-        return int(runtime.schedule.rows.shape[1])
-    if spec.estimator is Share:
-        if batch_size != "auto":
-            raise ValueError(
-                f"batch_size must be 'auto' for 'dave-rpg', whose workers look at all rows of their share; got {batch_size!r}"
-            )
-        return 3  # a share is named by its number, its first row and its last
-    if isinstance(batch_size, str):
-        known_name("batch_size", batch_size, ["auto"])
-        if isinstance(runtime, Cluster) and spec.estimator is Snapshot:  # a message costs as much as many rows
-            return min(max(_SVRG_BATCH, problem.n // (_CLUSTER_MESSAGES * runtime.workers)), problem.n)
-        return min(_SVRG_BATCH, problem.n) if spec.estimator is Snapshot else 1
-    return positive_integer("batch_size", batch_size)
-
-
-def _pick_shares(problem: Problem, step: Any, workers: int, runtime: Any) -> Array:
-    if step is not None and not isinstance(step, Constant):
-        raise ValueError(f"step must be dapsgd.Constant or None for 'dave-rpg', whose answer depends on the step; got {step!r}")
-    if isinstance(runtime, Replay):
-        runtime.schedule.check_shares()
-        if step is None:
-            raise ValueError("step must be given to replay 'dave-rpg': an automatic one depends on the number of workers")
-    return runtime.bounds if isinstance(runtime, Cluster) else cut(problem.n, workers)
-
-
-def _pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, name: str, runtime: Any) -> int:
-    """Return the number of iterations; passes come in epochs of so many iterations, which cost so many passes."""
-
-    def in_passes(limit: float) -> int:
-        return max(1, math.floor(limit / cost + 1e-9)) * epoch if epoch > 1 else math.ceil(limit / cost - 1e-9)
-
-    lengths = []
-    if max_iter is not None:
-        lengths.append(non_negative_integer("max_iter", max_iter))
-    if max_passes is not None:
-        lengths.append(in_passes(positive("max_passes", max_passes)))
-    if isinstance(runtime, Replay):
-        lengths.append(len(runtime.schedule))
-    if not lengths:
-        lengths.append(FULL[name].max_iter if name in FULL else in_passes(_DEFAULT_PASSES))
-    return min(lengths)
-
-
-def _pick_rule(step: Any, problem: Problem, safe_step: Callable[[], float], length: int, constant: bool) -> StepRule:
-    if step is None and constant:  # variance-reduced: nothing is to be gained by shorter steps later on
-        return Constant(safe_step()).rule(math.inf)
-    if step is None:
-        # Start as long as is safe, and decrease: as Theorem 1 if f is known to be strongly convex, to a tenth otherwise.
-        u = 1.0 / safe_step()
-        return InverseTime(u, max(2.0 * problem.l2, 9.0 * u / max(length, 1))).rule(math.inf)
-    if not isinstance(step, (Constant, InverseTime, Theorem1, Theorem2, DelayAdaptive)):
-        raise TypeError(
-            "step must be dapsgd.Constant, InverseTime, Theorem1, Theorem2 or DelayAdaptive, or None for an automatic one; "
-            f"got {step!r}"
-        )
-    needs = isinstance(step, DelayAdaptive) and step.budget is None
-    return step.rule(problem.lipschitz() if needs else math.inf)
-
-
-def _safe_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) -> float:
-    """Return a step that is stable for mini-batches read up to ``max_delay`` iterations ago."""
-    whole, row = problem.lipschitz(), problem.row_lipschitz
-    if not math.isfinite(whole):
-        whole = 1.0 / proximal_step(problem, x0, 1.0, search=True)[1]
-        row = whole * problem.row_share
-    return 1.0 / (max(whole + row / batch_size, np.finfo(np.float64).tiny) * (1 + max_delay))
-
-
-def _seed_sequence(seed: Any) -> np.random.SeedSequence:
-    if isinstance(seed, np.random.SeedSequence):  # a copy: spawning from the caller's would change it
-        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key, pool_size=seed.pool_size)
-    if seed is not None:
-        seed = non_negative_integer("seed", seed)
-    return np.random.SeedSequence(seed)
 
 
 def _finish(
@@ -468,7 +362,7 @@ def _finish(
         delays=outcome.delays,
         trace=monitor.trace(),
         schedule=outcome.schedule,
-        message=f"{what} on {workers} worker{'s' * (workers != 1)}: {why} after {outcome.iterations} iterations",
+        message=f"{what} on {counted(workers, 'worker')}: {why} after {counted(outcome.iterations, 'iteration')}",
         statistics=outcome.statistics,
     )
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ._handles import Handle
-from ._jit import run
 from .columns import DenseColumns, SparseColumns, add_up, no_columns
 from .descent import Units, make_units, unit_handle
 from .losses import is_quadratic
@@ -179,5 +178,5 @@ class _JumpColumns(DenseColumns):
     def _gather(self, index: Array, out: Array) -> None:
         order = np.argsort(index)
         memory = np.empty_like(out)
-        run(add_up, self._X, np.ascontiguousarray(index[order]), memory)
+        self._fill(add_up, np.ascontiguousarray(index[order]), memory)
         out[order] = memory

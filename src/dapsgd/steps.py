@@ -12,7 +12,18 @@ from typing import Any, NamedTuple
 from ._checks import non_negative, number, positive, positive_integer, validated
 from ._jit import kernel
 
-__all__ = ["Constant", "DelayAdaptive", "InverseTime", "StepRule", "Theorem1", "Theorem2", "allowed_step", "step_at"]
+__all__ = [
+    "Constant",
+    "DelayAdaptive",
+    "InverseTime",
+    "StepRule",
+    "Theorem1",
+    "Theorem2",
+    "allowed_step",
+    "settling",
+    "shortened",
+    "step_at",
+]
 
 
 class StepRule(NamedTuple):
@@ -23,6 +34,23 @@ class StepRule(NamedTuple):
     slope: float
     budget: float = math.inf
     share: float = 1.0
+
+
+def shortened(rule: StepRule, factor: float) -> StepRule:
+    """Return the rule with all steps times a factor."""
+    return rule._replace(scale=rule.scale * factor, budget=rule.budget * factor)
+
+
+def settling(eta: float, max_delay: int) -> StepRule:
+    r"""Return a constant step that is cut for late updates so that what the prox pins comes to rest.
+
+    Where the prox of every worker gives the same value :math:`v`, zero for a coordinate that is to be zero, an update with
+    delay d and factor c is :math:`x_{t+1} = x_t + c\,(v - x_{t-d})`, however short the step. That settles at v only if
+    :math:`c < 2 \sin(\pi / (4d + 2))`; with c = 1 it circles for d = 1 and grows for d = 2. A budget B of steps in
+    flight gives c = B / (1 + d) when all delays are d, which stays below if B does below :math:`\tfrac\pi2 (d+1)/(d+\tfrac12)`.
+    """
+    budget = 1.4 * (max_delay + 1.0) / (max_delay + 0.5)
+    return StepRule(eta, 1.0, 0.0, budget * eta)
 
 
 @kernel

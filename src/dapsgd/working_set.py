@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._jit import run
+from ._points import Point, recall, remember
 from .columns import SparseColumns
 from .descent import ColumnModel, GramModel, Part, descend
 from .losses import is_quadratic
@@ -39,6 +40,7 @@ __all__ = ["can_solve", "compile_for", "kept_sets", "minimise"]
 Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
+_CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _SMALL = 256  # columns, whose Gram matrix is always cheap
 _TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
@@ -46,6 +48,7 @@ _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this s
 _MOST_JUMPS = 100
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
+_WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others saves less than it costs
 _ENOUGH = 0.1  # a set is done when what its units want is this share of what all wanted
 _SWEEPS = 1000
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
@@ -144,8 +147,12 @@ class _Search:
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
-        self._fit_free()
-        self._look()
+        known = recall(problem, x0)
+        if known is not None and known.gradient is not None:
+            self._notice(known.gradient)
+        else:
+            self._fit_free()
+            self._look()
         self._take_up()
 
     def _fit_free(self) -> None:
@@ -166,7 +173,8 @@ class _Search:
             self._set(units)
 
     def put_away(self) -> None:
-        """Keep the set for a later run, if anybody wants it."""
+        """Keep the set, and what is known here, for a later run, if anybody wants it."""
+        remember(self._problem, Point(self.x, self.predictions, self.gradient))
         if self._quadratic and "kept set" in self._problem._facts:
             kept = self._space.units, self._chosen, self._columns, self._matrix, self._weights
             self._problem._facts["kept set"] = kept
@@ -178,16 +186,19 @@ class _Search:
 
     def _look(self) -> None:
         """Find the gradient: one pass over the data."""
-        self.gradient = self._problem.packed_gradient(self.x, self.predictions, self._of_rows)
-        self._slopes, self._free_slopes = self._space.pull(self.gradient)
+        self._notice(self._problem.packed_gradient(self.x, self.predictions, self._of_rows))
+
+    def _notice(self, gradient: Array) -> None:
+        self.gradient = gradient
+        self._slopes, self._free_slopes = self._space.pull(gradient)
 
     def _set(self, units: Array) -> None:
         """Let these units be the working set; the columns are not touched."""
         starts, rows = self._space.units
-        pieces = [rows[starts[g] : starts[g + 1]] for g in units]
+        sizes = starts[units + 1] - starts[units]
         self._chosen = units
-        self._rows = np.concatenate(pieces) if pieces else np.empty(0, np.int64)
-        self._starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces], dtype=np.int64)]).astype(np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._rows = rows[np.repeat(starts[units] - self._starts[:-1], sizes) + np.arange(self._starts[-1])]
 
     def round(self) -> bool:
         """Choose units, work on them, look at all again; return whether anything moved."""
@@ -250,11 +261,12 @@ class _Search:
         eager[self._chosen] = 0.0
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]
-        room = max(_FIRST, int(sizes[active].sum()))
+        used = int(sizes[active].sum())
+        room = max(_FIRST, used if used < _CROWDED * len(self._rows) else 3 * used)
         if len(self._rows) + room < 0.5 * len(self._z):
             order = order[: np.searchsorted(np.cumsum(sizes[order]), room, side="right") + 1]
         before = len(self._rows)
-        self._set(np.concatenate([self._chosen, order]))
+        self._set(np.concatenate([self._chosen, np.sort(order)]))  # sorted: memory is read forwards
         self._columns.add(self._rows[before:])
 
     def _newton_step(self, goal: float) -> bool:
@@ -322,6 +334,8 @@ class _Search:
         """Leave the units out of the set that are zero and content to be."""
         stay: Array = np.logical_or(self._active(), self._wants() > 0.0)
         stay = stay[self._chosen]
+        if stay.mean() > _WORTH_KEEPING:
+            return
         self._columns.keep(np.flatnonzero(np.repeat(stay, np.diff(self._starts))))
         self._set(self._chosen[stay])
 

@@ -12,8 +12,9 @@ BUDGETS = iterations(5_000)
 
 
 def refuses(spec, variant):
-    """Nothing; its losses take one target, so ``squares`` stands in for several."""
-    return only(spec, penalties=("l1", "group", "fused", "nuclear"))
+    """Its losses take one target; ``squares`` stands in for several."""
+    losses = ("squared",) if spec.penalty == "nuclear" else ("squared", "logistic")
+    return only(spec, penalties=("l1", "group", "fused", "nuclear"), losses=losses)
 
 
 def squares(X, Y, shape):

@@ -13,6 +13,8 @@ PENALTIES = {"l1": "l1", "group": "group-lasso-l2", "fused": "fused-lasso", "nuc
 
 def refuses(spec, variant):
     """Almost everything is solved."""
+    if spec.penalty == "nuclear" and spec.loss == "logistic":
+        return "several targets go with squares"
     if variant == "gram" and (spec.loss != "squared" or spec.p > spec.n):
         return "the Gram matrix serves squares with few columns"
     return ""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._summaries import counted
+
 __all__ = ["describe", "table"]
 
 
@@ -45,13 +47,14 @@ def _labels(groups: Any, p: int) -> Any:
 
 def table(about: dict[str, Any]) -> str:
     """Return a summary as lines of text, with what applies."""
-    workers = f"{about['workers']} worker{'s' * (about['workers'] != 1)}"
     seconds = about["seconds"]
-    strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:g}"
+    strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:.6g}"
+    chosen = f", chosen on {about['folds']} folds by the rule {about['rule']}" if "folds" in about else ""
+    skipped = f", {counted(about['skipped'], 'row')} with a missing value left out" if about["skipped"] else ""
     lines = {
         "task": f"{about['task']}: {about['reason']}",
-        "data": f"{about['rows']:,} rows, {about['columns']:,} columns, target {', '.join(about['target'])}",
-        "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}",
+        "data": f"{about['rows']:,} rows, {about['columns']:,} columns, target {', '.join(about['target'])}{skipped}",
+        "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}{chosen}",
         "objective": f"{about['objective']:.6g}",
     }
     if "duality_gap" in about:
@@ -66,6 +69,7 @@ def table(about: dict[str, Any]) -> str:
         if name in about:
             lines[name] = f"{about[name]:,}"
     lines[about["score_name"]] = f"{about['score']:.4f} on these data"
-    lines["work"] = f"{about['iterations']:,} iterations, {about['passes']:.4g} passes, {workers}"
+    passes, workers = counted(about["passes"], "pass", "passes"), counted(about["workers"], "worker")
+    lines["work"] = f"{counted(about['iterations'], 'iteration')}, {passes}, {workers}"
     lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit, {seconds['work']:.2f} of them at work"
     return "\n".join(f"{title:<12} {text}" for title, text in lines.items())

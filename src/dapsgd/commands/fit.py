@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import known_name
+from .._jit import is_cold
 from ..io import Dataset
 from ._data import load_data
 from ._groups import parse_groups
@@ -34,26 +36,33 @@ def run(
     scaled: bool,
     checkpoint: Path | None,
     resume: bool,
+    picture: Path | None = None,
     convert_it: bool | None,
     cache: Path | None,
     progress: bool,
 ) -> dict[str, Any]:
     """Fit a model, write it, and return what is to be said of it.
 
-    ``reading`` are options of :func:`dapsgd.io.read`; ``options`` those of an estimator that were given.
+    ``reading`` are options of :func:`dapsgd.io.read`; ``options`` those of an estimator that were given. With ``cv`` among them
+    the strength is chosen by cross-validation.
     """
     _check_out(out, data)
     _check_options(task, loss, options, scaled)
-    kept = _check_checkpoint(checkpoint, resume, out, data)
+    kept = _check_checkpoint(checkpoint, resume, out, data, folds="cv" in options)
     start = time.perf_counter()
     dataset = load_data(data, reading, convert_it=convert_it, cache=cache, progress=progress)
     if dataset.y is None:
         raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
     read = time.perf_counter() - start
     task, why = _task(task, loss, dataset.y)
-    options = options | {"groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names), "verbose": progress}
+    options = options | {
+        "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
+        "verbose": progress and "cv" not in options,  # whose bars would be hundreds
+    }
     model = _estimator(task, loss, options, dataset.y)
     model._kept = kept
+    if progress and is_cold():
+        print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
     start = time.perf_counter()
     X, scaling = standardize(dataset.X, bool(model.fit_intercept)) if scaled else (dataset.X, None)
     with warnings.catch_warnings():
@@ -64,14 +73,20 @@ def run(
     if scaling is not None:
         scaling.restore(model)
     score = float(model.score(dataset.X, dataset.y))
+    if picture is not None:
+        model.feature_names_in_ = dataset.feature_names
+        model.plot_coef(picture)
+        del model.feature_names_in_
     _save(model, out, data, dataset, reading, task)
     return {
         "task": task,
         "reason": why,
         "loss": model.loss,
         "penalty": model.penalty,
-        "alpha": model.alpha,
+        "alpha": getattr(model, "alpha_", getattr(model, "alpha", None)),
+        **({"folds": model.cv, "rule": model.rule} if "cv" in options else {}),
         "rows": int(dataset.X.shape[0]),
+        "skipped": dataset.skipped,
         "columns": int(dataset.X.shape[1]),
         "target": list(dataset.target_names),
         **about,
@@ -80,6 +95,7 @@ def run(
         "message": model.result_.message,
         "seconds": {"read": round(read, 3), "fit": round(seconds, 3), "work": round(model.result_.seconds, 3)},
         "out": str(out),
+        **({} if picture is None else {"picture": str(picture)}),
     }
 
 
@@ -95,12 +111,14 @@ def _check_out(out: Path, data: Path) -> None:
         raise ValueError(f"--out must not be the file of data, {data}")
 
 
-def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Path) -> dict[str, Any]:
+def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Path, folds: bool) -> dict[str, Any]:
     """Return the options of :func:`dapsgd.solve` that keep a run in a file."""
     if checkpoint is None:
         if resume:
             raise ValueError("--resume needs --checkpoint FILE, the file to go on from")
         return {}
+    if folds:
+        raise ValueError("--checkpoint keeps one run, and --cv makes many; leave one of them out")
     if not checkpoint.parent.is_dir():
         raise ValueError(f"--checkpoint: the folder {checkpoint.parent} does not exist")
     if checkpoint.is_dir():
@@ -118,6 +136,12 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
         wrong = {"regression": _CLASSIFICATION, "classification": _REGRESSION}.get(task, ())
         if loss in wrong:
             raise ValueError(f"--loss {loss} is not for --task {task}; leave one of them out")
+    if "cv" in options and "alpha" in options:
+        raise ValueError("--alpha and --cv must not be given together: --cv chooses the strength")
+    if "rule" in options:
+        known_name("--rule", options["rule"], ("best", "one_se"))
+        if "cv" not in options:
+            raise ValueError("--rule must be left out without --cv")
     if "delta" in options and loss != "huber":
         raise ValueError(f"--delta must be left out unless --loss is huber; got {'no loss' if loss is None else loss}")
     if scaled and options.get("penalty") == "box":
@@ -143,9 +167,10 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
 
 
 def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any) -> Any:
-    from ..estimators import DAPClassifier, DAPRegressor
+    from ..estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
-    kind = DAPClassifier if task == "classification" else DAPRegressor
+    kinds = (DAPRegressorCV, DAPClassifierCV) if "cv" in options else (DAPRegressor, DAPClassifier)
+    kind: Any = kinds[task == "classification"]
     given = options if loss is None else options | {"loss": loss}
     if task == "classification":
         values = np.unique(y)

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,11 +19,14 @@ from .._checks import flag, non_negative
 from .._summaries import about_result, as_html, as_text, picture
 from ..fista import proximal_step
 from ..problem import Problem
-from ..regularizers import Box, NonNegative
+from ..regularizers import Box, FusedLasso, NonNegative
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
 from ._penalties import make_penalty
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["LinearModel"]
 
@@ -227,6 +230,31 @@ class LinearModel(BaseEstimator):
         return result
 
     # Showing.
+
+    def plot_coef(self, path: Any = None) -> Figure:
+        """Draw the coefficients in the order of the columns, as steps for a fused lasso, else as bars; a panel a target.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; its ending chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plots import plot_coef
+
+        check_is_fitted(self)
+        rows = len(np.atleast_2d(self.coef_))
+        classes = getattr(self, "classes_", None)
+        return plot_coef(
+            self.coef_,
+            path,
+            names=getattr(self, "feature_names_in_", None),
+            titles=classes if classes is not None and len(classes) == rows else [f"target {k}" for k in range(rows)],
+            steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
+        )
 
     def __str__(self) -> str:
         """Return the parameters, and once it is fitted a summary."""

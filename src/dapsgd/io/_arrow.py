@@ -15,7 +15,7 @@ from ._source import BLOCK_BYTES, Block, Options, Source, reading
 
 __all__ = ["look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "dtype"})
+_USED = frozenset({"target", "drop", "features", "dtype", "skip_missing"})
 
 
 def pyarrow() -> Any:
@@ -79,17 +79,27 @@ def open_source(path: Path, options: Options) -> Source:
     dtype = np.dtype(options.dtype or ("float32" if single else "float64"))
     wanted = [schema.names[j] for j in [*picked.features, *picked.targets]]
 
+    skipped = 0
+
     def blocks(report: Callable[[int], None]) -> Iterator[Block]:
-        size, row = path.stat().st_size, 0
+        nonlocal skipped
+        size, row, skipped = path.stat().st_size, 0, 0
         with reading(path, _kind(path), *_errors()):
             for batch, share in _batches(path, wanted):
-                columns = [_column(path, name, batch.column(name), row) for name in wanted]
+                rows = row + np.arange(batch.num_rows)
                 row += batch.num_rows
+                if options.skip_missing:
+                    whole = _whole(batch, wanted)
+                    skipped += len(whole) - int(whole.sum())
+                    batch, rows = batch.filter(pa.array(whole)), rows[whole]
+                    if not batch.num_rows:
+                        continue
+                columns = [_column(path, name, batch.column(name), rows) for name in wanted]
                 X = np.column_stack([c.astype(dtype, copy=False) for c in columns[: len(picked.features)]])
                 yield Block(X, _targets(columns[len(picked.features) :]))
                 report(int(share * size))
 
-    return Source(False, dtype, picked.feature_names, picked.target_names, blocks)
+    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=lambda: skipped)
 
 
 def _is_text(kind: Any) -> bool:
@@ -119,18 +129,29 @@ def _batches(path: Path, wanted: list[str]) -> Iterator[tuple[Any, float]]:
                 yield batch, (k + 1) / file.num_record_batches
 
 
-def _column(path: Path, name: str, column: Any, row: int) -> Array:
+def _whole(batch: Any, wanted: list[str]) -> Array:
+    """Tell which rows have no missing value."""
+    whole = np.ones(batch.num_rows, bool)
+    for name in wanted:
+        whole &= ~batch.column(name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    return whole
+
+
+def _column(path: Path, name: str, column: Any, rows: Array) -> Array:
     pa = pyarrow()
     if column.null_count:
-        first = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise FileFormatError(f"{path}: column {name!r}, row {first}: the value is missing; fill it in, or leave the row out")
+        first = rows[np.argmax(column.is_null().to_numpy(zero_copy_only=False))]
+        raise FileFormatError(
+            f"{path}: column {name!r}, row {first}: the value is missing; fill it in, or leave out such rows with "
+            "skip_missing=True (--skip-missing), or the column with drop (--drop)"
+        )
     if _is_text(column.type):
         return np.array(column.to_pylist(), dtype=object)
     if column.type not in (pa.float32(), pa.float64()):
         column = column.cast(pa.float64(), safe=False)
     values: Array = column.to_numpy(zero_copy_only=False)
     if not np.isfinite(values).all():
-        first = row + int(np.argmin(np.isfinite(values)))
+        first = rows[np.argmin(np.isfinite(values))]
         raise FileFormatError(f"{path}: column {name!r}, row {first}: the value is not finite")
     return values
 

@@ -76,6 +76,12 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
         except ValueError:
             if names is None:
                 raise ValueError(f"{option} must be a position, as {path} has no column names; got {column!r}") from None
+            several = [name.strip() for name in column.split(",")]
+            if len(several) > 1 and all(name in names for name in several):
+                again = " ".join(f"--{option} {name}" for name in several)
+                raise ValueError(
+                    f"{option} {column!r} is not a column of {path} but several; give a list, {several} ({again})"
+                ) from None
             near = difflib.get_close_matches(column, names, n=1, cutoff=0.6)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise ValueError(f"{option} {column!r} is not a column of {path}{hint}; its columns are {_listed(names)}") from None

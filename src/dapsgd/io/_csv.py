@@ -18,7 +18,7 @@ from ._source import BLOCK_BYTES, Block, Options, Source, open_bytes, reading
 
 __all__ = ["look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "header", "dtype"})
+_USED = frozenset({"target", "drop", "features", "header", "dtype", "skip_missing"})
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "."})
 _ARROW_BLOCK = 1 << 20  # bytes: pyarrow reads some thirty of these ahead
 _WORTH_ARROW = 1 << 20  # bytes: importing pyarrow takes as long as reading this
@@ -46,14 +46,27 @@ def open_source(path: Path, options: Options) -> Source:
     options.check(path, "a CSV file", _USED)
     layout = _look(path, options)
     picked = pick(path, layout.names, layout.width, options)
+    _check_columns(path, layout, picked)
     text = len(picked.targets) == 1 and not _is_number(layout.first[picked.targets[0]])
+    skipped = 0
+
+    def is_whole(row: list[str]) -> bool:
+        nonlocal skipped
+        missing = any(_is_missing(row[j]) for j in (*picked.features, *picked.targets))
+        skipped += missing
+        return not missing
 
     def blocks(report: Callable[[int], None]) -> Iterator[Block]:
+        nonlocal skipped
+        skipped = 0
+        if options.skip_missing:
+            return _with_python(path, layout, picked, text, report, is_whole)
         if path.stat().st_size >= _WORTH_ARROW and layout.skip <= 1 and _has_arrow():
             return _with_arrow(path, layout, picked, text, report)
         return _with_python(path, layout, picked, text, report)
 
-    return Source(False, np.dtype(options.dtype or "float64"), picked.feature_names, picked.target_names, blocks)
+    dtype = np.dtype(options.dtype or "float64")
+    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=lambda: skipped)
 
 
 def _look(path: Path, options: Options) -> _Layout:
@@ -83,6 +96,17 @@ def _look(path: Path, options: Options) -> _Layout:
     return _Layout(delimiter, names, len(top), first, skip, 8 * max(len(line), len(delimiter.join(first))))
 
 
+def _check_columns(path: Path, layout: _Layout, picked: Picked) -> None:
+    """Name all columns that start with text at once, rather than one with each attempt."""
+    columns = [_column(layout, j) for j in picked.features if not _is_number(layout.first[j])]
+    if len(columns) > 1:
+        more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
+        raise FileFormatError(
+            f"{path}: line {layout.skip + 1} has text in columns {', '.join(columns[:8])}{more}; code them as numbers, or "
+            f"leave them out with drop=[{', '.join(columns[:8])}{', ...' * bool(more)}] (--drop {columns[0]} --drop ...)"
+        )
+
+
 def _is_number(field: str) -> bool:
     try:
         float(field)
@@ -103,7 +127,14 @@ def _has_arrow() -> bool:
     return True
 
 
-def _with_python(path: Path, layout: _Layout, picked: Picked, text: bool, report: Callable[[int], None]) -> Iterator[Block]:
+def _with_python(
+    path: Path,
+    layout: _Layout,
+    picked: Picked,
+    text: bool,
+    report: Callable[[int], None],
+    is_wanted: Callable[[list[str]], bool] = bool,
+) -> Iterator[Block]:
     """Read with the standard library: slower, and the one that knows the line of every error."""
     size = max(1, BLOCK_BYTES // (8 * layout.width))
     file, tell = open_bytes(path)
@@ -116,6 +147,8 @@ def _with_python(path: Path, layout: _Layout, picked: Picked, text: bool, report
                 continue
             if len(row) != layout.width:
                 raise FileFormatError(f"{path}: line {reader.line_num} has {len(row)} fields; there should be {layout.width}")
+            if not is_wanted(row):
+                continue
             rows.append(row)
             lines.append(reader.line_num)
             if len(rows) == size:
@@ -160,7 +193,10 @@ def _column(layout: _Layout, j: int) -> str:
 def _check_number(path: Path, layout: _Layout, j: int, field: str, line: int) -> None:
     where = f"{path}: line {line}, column {_column(layout, j)}"
     if _is_missing(field):
-        raise FileFormatError(f"{where}: the value is missing; fill it in, or leave the row or the column out")
+        raise FileFormatError(
+            f"{where}: the value is missing; fill it in, or leave out such rows with skip_missing=True (--skip-missing), "
+            "or the column with drop (--drop)"
+        )
     try:
         value = float(field)
     except ValueError:

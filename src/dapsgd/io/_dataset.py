@@ -28,6 +28,8 @@ class Dataset:
         The names of the targets; a position is a name in digits. Empty without a target.
     zero_based : bool or None
         Of svmlight: whether the first column is 0 rather than 1.
+    skipped : int
+        How many rows were left out because a value is missing; see ``skip_missing`` of :func:`read`.
     """
 
     X: Any
@@ -35,6 +37,7 @@ class Dataset:
     feature_names: tuple[str, ...] | None
     target_names: tuple[str, ...]
     zero_based: bool | None = None
+    skipped: int = 0
 
     def __repr__(self) -> str:
         kind = "CSR" if hasattr(self.X, "tocsr") else "dense"

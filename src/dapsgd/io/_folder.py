@@ -19,7 +19,7 @@ from ._dataset import Array, Dataset
 from ._formats import check_path, open_source
 from ._labels import Labels, decode
 from ._numpy import read_header
-from ._source import Column, Options, Source, make_options, reading
+from ._source import Column, Options, Source, make_options, no_rows, reading
 from ._writers import GrowingArray, rewrite
 
 __all__ = ["convert", "default_folder", "open_folder"]
@@ -44,6 +44,7 @@ def convert(
     zero_based: bool | None = None,
     n_features: int | None = None,
     dtype: Any = None,
+    skip_missing: bool = False,
     progress: bool = False,
 ) -> Dataset:
     r"""Convert a file of data into a folder of arrays once, and open that.
@@ -57,7 +58,7 @@ def convert(
         The file, as in :func:`read`.
     folder : path, optional
         Where to put the arrays; by default next to the file, under its name with ``.dapsgd`` added.
-    target, drop, header, zero_based, n_features, dtype
+    target, drop, header, zero_based, n_features, dtype, skip_missing
         As in :func:`read`.
     progress : bool, default False
         Show a progress bar.
@@ -80,7 +81,7 @@ def convert(
     ...     bool((first.X == again.X).all()), type(again.X).__name__
     (True, 'memmap')
     """
-    options = make_options(target, drop, None, header, zero_based, n_features, dtype)
+    options = make_options(target, drop, None, header, zero_based, n_features, dtype, skip_missing)
     path, progress = check_path(path), flag("progress", progress)
     folder = default_folder(path) if folder is None else Path(folder)
     if folder.exists():
@@ -154,7 +155,7 @@ def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str
                 out["y"].append(labels.encode(y))
         bar.update(size - bar.n)
     if not out:
-        raise FileFormatError(f"{path} has no rows")
+        raise no_rows(path, source)
     zero_based = None
     if source.columns is not None:
         columns, zero_based = source.columns(smallest, largest)
@@ -169,6 +170,7 @@ def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str
         "target_names": source.target_names,
         "labels": labels.names,
         "zero_based": zero_based,
+        "skipped": source.skipped(),
     }
 
 
@@ -220,6 +222,7 @@ def open_folder(folder: Any) -> Dataset:
     meta = _read_meta(folder)
     try:
         n, p, sparse = int(meta["rows"]), int(meta["columns"]), bool(meta["sparse"])
+        skipped = int(meta.get("skipped", 0))
         names, labels = meta["feature_names"], meta["labels"]
         targets, zero_based = tuple(map(str, meta["target_names"])), meta["zero_based"]
         names = None if names is None else tuple(map(str, names))
@@ -236,7 +239,7 @@ def open_folder(folder: Any) -> Dataset:
         if labels is not None and not ((y >= 0.0) & (y < len(labels)) & (y == np.floor(y))).all():
             raise FileFormatError(f"{folder} is damaged: y.npy holds what is no label; delete the folder")
         y = decode(y, labels)
-    return Dataset(X, y, names, targets, zero_based)
+    return Dataset(X, y, names, targets, zero_based, skipped)
 
 
 def _map(folder: Path, name: str, shape: tuple[int, ...], kind: str, loose: bool = False) -> Array:

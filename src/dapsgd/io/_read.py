@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import FileFormatError
 from ._dataset import Dataset
 from ._formats import open_source
 from ._labels import Labels, decode
-from ._source import Column, make_options
+from ._source import Column, make_options, no_rows
 
 __all__ = ["read", "read_blocks"]
 
@@ -26,6 +25,7 @@ def read(
     zero_based: bool | None = None,
     n_features: int | None = None,
     dtype: Any = None,
+    skip_missing: bool = False,
 ) -> Dataset:
     r"""Read a file of data into memory; its ending says of which kind it is.
 
@@ -49,6 +49,9 @@ def read(
         The number of columns of an svmlight file; by default the largest index.
     dtype : "float32" or "float64", optional
         Of X; by default float32 where the file holds that, otherwise float64.
+    skip_missing : bool, default False
+        Leave out the rows of a CSV, Parquet or Arrow file in which a value is missing; by default that is an error. How many
+        they were is ``Dataset.skipped``.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def read(
     ...     dapsgd.io.read(path)
     Dataset(2 x 3 CSR float64, target label)
     """
-    options = make_options(target, drop, features, header, zero_based, n_features, dtype)
+    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing)
     source = open_source(path, options)
     labels = Labels(path, source.target_names)
     parts, targets = [], []
@@ -79,10 +82,10 @@ def read(
         if y is not None:
             targets.append(labels.encode(y))
     if not parts:
-        raise FileFormatError(f"{path} has no rows")
+        raise no_rows(path, source)
     X, first_is_zero = _join(parts, source)
     y = decode(np.concatenate(targets), labels.names) if targets else None
-    return Dataset(X, y, source.feature_names, source.target_names, first_is_zero)
+    return Dataset(X, y, source.feature_names, source.target_names, first_is_zero, source.skipped())
 
 
 def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Dataset]:
@@ -90,7 +93,8 @@ def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Datas
 
     Of svmlight files the number of columns must be given, and whether they start at 0 does: no block knows of the others.
     """
-    given = {"drop": None, "features": None, "header": None, "zero_based": None, "n_features": None, "dtype": None} | options
+    nothing = dict.fromkeys(("drop", "features", "header", "zero_based", "n_features", "dtype"))
+    given: dict[str, Any] = {**nothing, "skip_missing": False, **options}
     source = open_source(path, make_options(target, **given))
     for X, y in source.blocks(lambda _: None):
         joined, zero_based = _join([X], source)

@@ -12,11 +12,11 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from .._checks import known_name, positive_integer
+from .._checks import flag, known_name, positive_integer
 from ..errors import FileFormatError
 from ._dataset import Array
 
-__all__ = ["BLOCK_BYTES", "Block", "Column", "Options", "Source", "make_options", "open_bytes", "reading"]
+__all__ = ["BLOCK_BYTES", "Block", "Column", "Options", "Source", "make_options", "no_rows", "open_bytes", "reading"]
 
 Column = str | int  # by name or by position, from the end if negative
 BLOCK_BYTES = 1 << 23  # of a block of rows, about: what conversion needs of memory is a few of these
@@ -33,6 +33,7 @@ class Options:
     zero_based: bool | None = None
     n_features: int | None = None
     dtype: str | None = None
+    skip_missing: bool | None = None
 
     def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
         """Refuse an option that this kind of file has no use for."""
@@ -41,7 +42,9 @@ class Options:
                 raise ValueError(f"{field.name} means nothing for {kind}, which {path} is; leave it out")
 
 
-def make_options(target: Any, drop: Any, features: Any, header: Any, zero_based: Any, n_features: Any, dtype: Any) -> Options:
+def make_options(
+    target: Any, drop: Any, features: Any, header: Any, zero_based: Any, n_features: Any, dtype: Any, skip_missing: Any
+) -> Options:
     """Check what a user hands in."""
     for name, value in (("header", header), ("zero_based", zero_based)):
         if value is not None and not isinstance(value, bool):
@@ -62,6 +65,7 @@ def make_options(target: Any, drop: Any, features: Any, header: Any, zero_based:
         zero_based=zero_based,
         n_features=None if n_features is None else positive_integer("n_features", n_features),
         dtype=None if dtype is None else _dtype(dtype),
+        skip_missing=flag("skip_missing", skip_missing) or None,
     )
 
 
@@ -98,6 +102,15 @@ class Source(NamedTuple):
     blocks: Callable[[Callable[[int], None]], Iterator[Block]]
     # Of sparse rows: the number of columns and whether the first is 0, given the smallest and the largest index.
     columns: Callable[[int, int], tuple[int, bool]] | None = None
+    # How many rows with a missing value have been left out so far.
+    skipped: Callable[[], int] = int
+
+
+def no_rows(path: Any, source: Source) -> FileFormatError:
+    """Return the error that there is nothing left of a file."""
+    return FileFormatError(
+        f"{path} has no rows" + f" without a missing value, of {source.skipped():,}" * (source.skipped() > 0)
+    )
 
 
 class _Unzipped(gzip.GzipFile):

@@ -1,14 +1,18 @@
-"""BLAS runs in one thread while workers run: they are the parallelism."""
+"""BLAS runs in one thread while workers run: they are the parallelism. Loops of ours beside it use as many threads as it."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-__all__ = ["single_threaded_blas"]
+from ._team import Team
+
+__all__ = ["over_rows", "single_threaded_blas"]
+
+_WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 
 
 @cache
@@ -52,3 +56,18 @@ def single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         _limit.leave()
+
+
+def _blas_threads() -> int:
+    return min((library.num_threads for library in _controller().select(user_api="blas").lib_controllers), default=1)
+
+
+def over_rows(n: int, size: int, task: Callable[[int, int], object]) -> None:
+    """Call ``task(start, stop)`` for rows that make up all n, in as many threads as BLAS may use if there are enough bytes."""
+    count = max(1, min(_blas_threads() if size > _WORTH_A_THREAD else 1, n))
+    bounds = [n * k // count for k in range(count + 1)]
+    with Team(count - 1) as team:
+        for who in range(count - 1):
+            team.assign(who, lambda who=who: task(bounds[who], bounds[who + 1]))  # type: ignore[misc]
+        task(bounds[-2], bounds[-1])
+        team.finish()

@@ -14,6 +14,7 @@ import numpy as np
 from .._jit import compiled
 from .._memory import require_memory
 from ..result import Schedule
+from ..steps import shortened
 from ..updates import make_buffers, padded
 from . import _engine as engine
 from ._locks import acquire, locks
@@ -80,7 +81,7 @@ class Crew:
         failed = self.plan.careful and counters[engine.BAD_ITERATION] >= 0
         if failed or (self.plan.is_due(self.iteration) and self._snapshot_at != self.iteration):
             factor = self.plan.refresh(self._shared.x, failed)
-            rule = self.plan.rule._replace(scale=self.plan.rule.scale * factor)
+            rule = shortened(self.plan.rule, factor)
             if rule != self._rule:  # it went back: so do the copies that wait to be evaluated
                 self._shared.records[: int(counters[engine.RECORDS])] = self._shared.x
             self._rule = rule
@@ -197,7 +198,7 @@ class Crew:
         plan, log, counters = self.plan, self._log, self._ledger.counters
         done = saved.integer("iteration", 0, plan.max_iter)
         self.clock.set(saved.number("seconds", 0.0, math.inf))
-        self._rule = plan.rule._replace(scale=saved.number("scale", 0.0, plan.rule.scale))
+        self._rule = shortened(plan.rule, saved.number("scale", 0.0, plan.rule.scale) / plan.rule.scale)
         self._snapshot_at = saved.integer("snapshot_at", -1, done)
         self._shared.x[...] = saved.array("x", self._shared.x)
         self._shared.mean[...] = saved.array("mean", self._shared.mean)

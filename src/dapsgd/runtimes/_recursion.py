@@ -12,7 +12,7 @@ from .._jit import compiled, kernel
 from .._loops import copy
 from .._memory import require_memory
 from ..result import Schedule
-from ..steps import StepRule, allowed_step, step_at
+from ..steps import StepRule, allowed_step, shortened, step_at
 from ..updates import Buffers, Pace, Parts, apply, make_buffers, work
 from ._blas import single_threaded_blas
 from ._engine import average
@@ -96,7 +96,7 @@ class _Walk:
         self.done = saved.integer("iteration", 0, self._length)
         self.clock.set(saved.number("seconds", 0.0, np.inf))
         self.seconds = self.clock.seconds
-        self.rule = self.plan.rule._replace(scale=saved.number("scale", 0.0, self.plan.rule.scale))
+        self.rule = shortened(self.plan.rule, saved.number("scale", 0.0, self.plan.rule.scale) / self.plan.rule.scale)
         self.snapshot_at = saved.integer("snapshot_at", -1, self.done)
         for name in _KEPT:
             array = getattr(self.course, name)
@@ -110,7 +110,7 @@ class _Walk:
         if plan.refresh is None:
             return False
         factor = plan.refresh(course.x, failed)
-        following = plan.rule._replace(scale=plan.rule.scale * factor)
+        following = shortened(plan.rule, factor)
         shorter = following != self.rule
         if shorter:
             course.versions[:] = course.x  # nobody shall go on from where it went wrong

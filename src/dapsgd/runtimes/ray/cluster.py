@@ -19,8 +19,7 @@ import numpy as np
 from ...errors import ClusterError
 from ...problem import Problem
 from ...shares import cut
-from .link import actor_name
-from .worker import Worker
+from .seats import Seats
 
 if TYPE_CHECKING:
     from ...snapshots import Refresher
@@ -110,8 +109,8 @@ class Cluster:
         self.config, self.ray = config, ray
         self.namespace = f"dapsgd-{uuid.uuid4().hex[:12]}"
         self.workers = len(loads)
-        self.actors: list[Any] = []  # all that this run made
-        self.handles: list[Any] = []  # the workers
+        self.seats = Seats(ray, config, self.namespace, self.workers)
+        self.shards: list[Any] = []
         self.problem: Problem
         self.bounds: Array  # worker w has rows bounds[w]:bounds[w + 1]
         self.loads = loads
@@ -120,19 +119,12 @@ class Cluster:
 
     def start(self) -> None:
         """Make the workers."""
-        kind = self.ray.remote(Worker)
-        for index in range(self.workers):
-            handle = kind.options(
-                name=actor_name("worker", index),
-                namespace=self.namespace,
-                num_cpus=self.config.cpus_per_worker,
-                max_restarts=-1,
-                max_task_retries=0,
-                max_concurrency=4,
-                scheduling_strategy="SPREAD",
-            ).remote(index)
-            self.actors.append(handle)
-            self.handles.append(handle)
+        self.seats.start()
+
+    @property
+    def handles(self) -> list[Any]:
+        """The workers."""
+        return self.seats.handles
 
     def prepare(self) -> None:
         """Have everything ready for :attr:`problem`."""
@@ -149,13 +141,15 @@ class Cluster:
         arguments: Sequence[tuple[Any, ...]] | None = None,
         timeout: float | None = None,
         restarted: Callable[[int], None] | None = None,
+        only: list[int] | None = None,
     ) -> list[Any]:
-        """Call all workers at once; one that died is called again, after ``restarted`` if it has to know things."""
+        """Call all workers at once, or only some; one that died is called again, after ``restarted`` tells it things."""
         if self._closed:
             raise ClusterError("Ray: the run is over, and its workers have ended; evaluate such things while it runs")
         arguments = [()] * self.workers if arguments is None else arguments
-        results: list[Any] = [None] * self.workers
-        todo, began = list(range(self.workers)), time.monotonic()
+        results: dict[int, Any] = {}
+        asked = list(range(self.workers)) if only is None else only
+        todo, began = asked, time.monotonic()
         timeout = self.config.patience if timeout is None else timeout
         while todo:
             refs = [getattr(self.handles[k], method).remote(*arguments[k]) for k in todo]
@@ -178,7 +172,7 @@ class Cluster:
                 time.sleep(0.2)
                 for k in todo:
                     (self.revive if restarted is None else restarted)(k)
-        return results
+        return [results[k] for k in asked]
 
     def revive(self, worker: int) -> None:
         """Have a worker that was restarted get its rows again."""
@@ -194,7 +188,7 @@ class Cluster:
 
     def refresher(self, careful: bool) -> Refresher:
         """Return what takes snapshots for variance reduction."""
-        from .drive import RemoteRefresher
+        from .refresher import RemoteRefresher
 
         return RemoteRefresher(self.problem, self, careful)
 
@@ -226,7 +220,7 @@ class Cluster:
     def close(self) -> None:
         """End every actor of this run."""
         self._closed = True
-        for actor in self.actors:
+        for actor in [*self.seats.made, *self.shards]:
             with contextlib.suppress(Exception):
                 self.ray.kill(actor, no_restart=True)
         if self._temporary is not None:

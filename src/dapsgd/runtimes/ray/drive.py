@@ -6,10 +6,9 @@ still, while the driver evaluates. Between stops it only asks the head, now and 
 
 from __future__ import annotations
 
-import contextlib
 import time
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,51 +17,25 @@ from ...algorithms import ALGORITHMS
 from ...errors import ClusterError
 from ...gradients import MiniBatch
 from ...result import Schedule
-from ...snapshots import Refresher
-from ...steps import StepRule
+from ...steps import shortened
 from ...updates import Aggregated, Coupled
 from .._blas import single_threaded_blas
 from .._plan import Clock, Monitor, Outcome, Plan
 from .checkpoints import Folder, fingerprint
 from .cluster import Cluster, cause_of
+from .crew import Crew
 from .link import actor_name
+from .refresher import RemoteRefresher
 from .shard import Shard, ShardSetting
 from .statistics import ClusterStatistics
-from .worker import Task
 
-if TYPE_CHECKING:
-    from ...problem import Problem
-
-__all__ = ["Drive", "RemoteRefresher"]
+__all__ = ["Drive"]
 
 Array = np.ndarray[Any, Any]
 
 _LOOK_SHORTEST, _LOOK_LONGEST = 0.001, 0.05  # seconds between two looks at the head
 _MEND_SECONDS = 1.0  # between two looks at everybody
 _PROGRESS_SECONDS = 0.5
-
-
-class RemoteRefresher(Refresher):
-    """Takes snapshots by the workers, each on its own rows."""
-
-    def __init__(self, problem: Problem, cluster: Cluster, careful: bool) -> None:
-        super().__init__(problem, 1, careful)
-        self._cluster = cluster
-
-    def take_sum(self, x: Array) -> Array:
-        """Return the sum of all rows' gradients at x."""
-        cluster = self._cluster
-        total = np.zeros(self.mean.shape, np.float64)
-        bounds = pairwise(cluster.bounds)
-        for (a, b), (own, predictions) in zip(bounds, cluster.call("snapshot", [(x,)] * cluster.workers), strict=True):
-            total += own
-            self._predictions[a:b] = predictions
-        return total
-
-    @property
-    def point(self) -> Array | None:
-        """Where the last snapshot was taken."""
-        return self._x
 
 
 class Drive:
@@ -79,12 +52,11 @@ class Drive:
         self._coupled, self._aggregated = spec.update is Coupled, spec.update is Aggregated
         self._balanced = spec.estimator is MiniBatch
         self._edges = np.linspace(0, len(plan.x0), self._config.shards + 1).astype(np.int64)  # of the shards
-        self._shards: list[Any] = []
+        self._shards = cluster.shards
         self._boots: list[str] = []
         self._states: list[dict[str, Any]] = []
-        self._runs: dict[Any, int] = {}  # calls under way, and which worker each is of
-        self._waiting: dict[int, float] = {}  # workers that are being restarted, since when
-        self._worker_restarts = self._shard_restarts = 0
+        self._crew = Crew(cluster, plan, self._edges)
+        self._shard_restarts = 0
         self._stuck: dict[int, tuple[int, float]] = {}  # the version that a shard was last seen at, and since when
         self._mended = self._shown = time.monotonic()
         self._began = 0  # the iteration that this run started from
@@ -95,15 +67,12 @@ class Drive:
         keeps = Folder(config.checkpoint_dir, config.shards) if config.checkpoint_dir is not None else None
         self._began = done = 0 if keeps is None else min(keeps.prepare(self._facts()), plan.max_iter)
         self._make_shards()
-        self._x0 = self._ray.put(plan.x0)
-        self._cluster.call("prepare", [self._told(worker) for worker in range(plan.workers)], restarted=self._again)
-        self._pids = self._cluster.call("pid")
+        self._crew.prepare()
         stop = self._monitor.start() if done == 0 else False
         with single_threaded_blas():
             with self._clock:
                 self._refresh(failed=False, due=plan.refresh is not None)
-            for worker in range(plan.workers):
-                self._launch(worker)
+            self._crew.launch()
             while done < plan.max_iter and not stop:
                 record = (done // plan.record_every + 1) * plan.record_every
                 target = min(record, plan.next_stop(done))
@@ -154,97 +123,20 @@ class Drive:
         x, _ = self._collect()
         before = x.copy()
         factor = refresh(x, failed)
-        self._rule = self._plan.rule._replace(scale=self._plan.rule.scale * factor)
+        self._rule = self._crew.rule = shortened(self._plan.rule, factor)
         self._tell_head("advance", 0, True, self._rule)  # what workers are at belongs to the old snapshot
         if not np.array_equal(x, before, equal_nan=True):
             self._tell_all("put_back", [(x[a:b],) for a, b in pairwise(self._edges)])
-        message = [(refresh.mean, self._rule)] * self._plan.workers
-        self._cluster.call("use_snapshot", message, restarted=self._again)
-
-    # Workers.
-
-    def _task(self, worker: int) -> Task:
-        plan, cluster = self._plan, self._cluster
-        return Task(
-            algorithm=plan.algorithm,
-            rule=plan.rule,
-            rows=plan.rows,
-            first_row=int(cluster.bounds[worker]),
-            blocks=plan.blocks,
-            batch_size=plan.batch_size,
-            neighbours=plan.neighbours,
-            max_iter=plan.max_iter,
-            entropy=plan.seed.entropy,
-            spawn_key=tuple(plan.seed.spawn_key),
-            bounds=self._edges,
-            namespace=cluster.namespace,
-            replay_bytes=self._config.replay_bytes,
-            lease_seconds=self._config.lease_seconds,
-            patience=self._config.patience,
-            log_rows=plan.record_schedule,
-        )
-
-    def _told(self, worker: int) -> tuple[Task, Any, tuple[Any, ...]]:
-        """Return what a worker has to know, also after a restart."""
-        return self._task(worker), self._x0, self._cluster.loads[worker]
-
-    def _snapshot(self) -> tuple[Array, Array, StepRule] | None:
-        refresh = self._plan.refresh
-        if not isinstance(refresh, RemoteRefresher) or refresh.point is None:
-            return None
-        return refresh.point, refresh.mean, self._rule
-
-    def _launch(self, worker: int) -> None:
-        handle = self._cluster.handles[worker]
-        task, x0, load = self._told(worker)
-        call = handle.run.remote(task, x0, self._snapshot(), load)
-        self._runs[call] = worker
-
-    def _again(self, worker: int) -> None:
-        """Bring a worker that was restarted to where the others are."""
-        with contextlib.suppress(self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
-            handle, seconds = self._cluster.handles[worker], self._config.start_seconds
-            self._ray.get(handle.prepare.remote(*self._told(worker)), timeout=seconds)
-            refresh = self._plan.refresh
-            if isinstance(refresh, RemoteRefresher) and refresh.point is not None:
-                self._ray.get(handle.snapshot.remote(refresh.point), timeout=seconds)
+        self._crew.tell("use_snapshot", refresh.mean, self._rule)
 
     def _tend(self) -> None:
-        """Start workers again that died; raise what went wrong in one that did not."""
-        ended, _ = self._ray.wait(list(self._runs), num_returns=len(self._runs), timeout=0) if self._runs else ([], [])
-        for call in ended:
-            worker = self._runs.pop(call)
-            try:
-                self._ray.get(call)
-            except self._ray.exceptions.RayActorError:
-                self._waiting.setdefault(worker, time.monotonic())
-            except self._ray.exceptions.RayTaskError as error:
-                raise cause_of(error) from None
-        for worker, since in list(self._waiting.items()):
-            if worker in self._runs.values():
-                if self._is_up(worker):
-                    del self._waiting[worker]
-            elif time.monotonic() - since > self._config.patience:
-                raise ClusterError(
-                    f"Ray: worker {worker} died and did not come back in {self._config.patience:g} s; "
-                    f"{self._cluster.describe_resources()}"
-                )
-            else:
-                self._launch(worker)
+        """Look after workers, shards and the progress line."""
+        self._crew.tend()
         if time.monotonic() - self._mended > _MEND_SECONDS:
             self._mended = time.monotonic()
             self._mend()
         if time.monotonic() - self._shown > _PROGRESS_SECONDS:
             self._show(self._version)
-
-    def _is_up(self, worker: int) -> bool:
-        """Tell whether a worker answers, and count it if it is another process than before."""
-        with contextlib.suppress(self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
-            pid = self._ray.get(self._cluster.handles[worker].pid.remote(), timeout=0.05)
-            self._worker_restarts += pid != self._pids[worker]
-            self._pids[worker] = pid
-            return True
-        return False
 
     # Shards.
 
@@ -280,8 +172,7 @@ class Drive:
                 max_task_retries=0,
                 scheduling_strategy="SPREAD",
             ).remote(setting)
-            self._cluster.actors.append(handle)
-            self._shards.append(handle)
+            self._cluster.shards.append(handle)
         self._tell_all("begin", [(plan.x0[a:b],) for a, b in pairwise(self._edges)])
         self._states = [self._ask(handle, "state") for handle in self._shards]
         self._boots = [state["boot"] for state in self._states]
@@ -318,8 +209,8 @@ class Drive:
         """Give a shard that was restarted what it lost, as far as anybody still has it."""
         self._ask(self._shards[shard], "begin", self._plan.x0[self._edges[shard] : self._edges[shard + 1]])
         tops = [self._ask(handle, "state")["top"] for handle in self._shards]
-        known = max(*tops, *(ticket + 1 for ticket in self._ask_workers("last_ticket")))
-        self._ask_workers("replay", shard)
+        known = max(*tops, *(ticket + 1 for ticket in self._crew.ask("last_ticket")))
+        self._crew.ask("replay", shard)
         self._ask(self._shards[shard], "fill", known)
         if shard == 0:
             self._ask(self._shards[0], "reopen", known)
@@ -336,19 +227,9 @@ class Drive:
             if state["version"] != version or version >= tickets:
                 self._stuck[shard] = (state["version"], now)
             elif now - since > self._config.lease_seconds:
-                self._ask_workers("replay", shard)
+                self._crew.ask("replay", shard)
                 self._ask(self._shards[shard], "fill", tickets)
                 del self._stuck[shard]
-
-    def _ask_workers(self, method: str, *arguments: Any) -> list[Any]:
-        """Ask those workers that answer soon."""
-        refs = [getattr(handle, method).remote(*arguments) for handle in self._cluster.handles]
-        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=self._config.lease_seconds)
-        answers = []
-        for ref in ready:
-            with contextlib.suppress(self._ray.exceptions.RayError):
-                answers.append(self._ray.get(ref))
-        return answers
 
     def _ask(self, handle: Any, method: str, *arguments: Any) -> Any:
         """Call a shard until it answers."""
@@ -381,8 +262,8 @@ class Drive:
     def _end(self, keeps: Folder | None) -> Outcome:
         plan = self._plan
         self._tell_head("finish")
-        if self._runs:
-            self._ray.wait(list(self._runs), num_returns=len(self._runs), timeout=self._config.lease_seconds)
+        self._crew.wait(self._config.lease_seconds)
+        self._tell_head("close")
         states = self._look_at_all()
         x, mean = self._collect()
         schedule = None
@@ -397,7 +278,7 @@ class Drive:
 
     def _statistics(self) -> ClusterStatistics:
         return ClusterStatistics.collect(
-            self._states, self._began, self._clock.seconds, self._worker_restarts, self._shard_restarts
+            self._states, self._began, self._clock.seconds, self._crew.restarts, self._crew.moves, self._shard_restarts
         )
 
     def _show(self, iteration: int) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from ...errors import ClusterError
 from .kept import Kept
-from .order import GRANTED, OVER, REFUSED, WAIT, Answer
+from .order import GRANTED, OVER, REFUSED, UNKNOWN, WAIT, Answer
 from .shard import Reply
+from .shared import Desk
 from .slices import Push
 
 __all__ = ["Link", "actor_name"]
@@ -41,9 +43,18 @@ class Link:
         Bytes of updates to keep for a shard that is restarted, over all shards.
     patience : float
         Seconds to wait for a shard to come back.
+    x0 : array
+        The parameter at the start.
+
+    Attributes
+    ----------
+    x : array
+        The parameter, as it was read last.
+    message : array
+        What is sent: whoever makes an update writes it here.
     """
 
-    def __init__(self, worker: int, namespace: str, bounds: Array, room: int, patience: float) -> None:
+    def __init__(self, worker: int, namespace: str, bounds: Array, room: int, patience: float, x0: Array) -> None:
         import ray
 
         self._ray = ray
@@ -52,7 +63,11 @@ class Link:
         self._shards = [ray.get_actor(actor_name("shard", s), namespace) for s in range(len(bounds) - 1)]
         self._slices = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._kept = [Kept(room // len(self._shards)) for _ in self._shards]
-        self._room = room
+        self._keeps = _FEWEST * x0.nbytes <= room  # are updates kept, for a shard that is restarted?
+        self._desk = Desk(x0)
+        self.x, self.message = self._desk.x, self._desk.message
+        self._near = [False] * len(self._shards)  # is this one on the same machine, and knows the desk?
+        self._attach(range(len(self._shards)))
         self.incarnation = -1
         self.last_ticket = -1
         self._number = 0
@@ -60,10 +75,6 @@ class Link:
     @property
     def _one(self) -> bool:
         return len(self._shards) == 1
-
-    def keeps(self, size: int) -> bool:
-        """Tell whether an update of so many bytes is kept, so that nobody may write over it."""
-        return _FEWEST * size <= self._room
 
     def join(self, keeps: bool) -> bool:
         """Become known to the head; return False if the run is over. A worker that ``keeps`` its updates was here before."""
@@ -92,25 +103,25 @@ class Link:
         """Return what this worker has in the parameter."""
         return np.concatenate(self._call_all("contribution", self._worker))
 
-    def lease(self, x: Array) -> tuple[str, int]:
-        """Wait for a lease, and read the parameter into x; return what came of it, and the version."""
+    def lease(self) -> tuple[str, int]:
+        """Wait for a lease, and read the parameter; return what came of it, and the version."""
         pause = _Pause()
         while True:
-            first: Reply = self._call(0, "lease", self._worker, self.incarnation)
+            first: Reply = self._call(0, "lease", self._worker, self.incarnation, self._key(0))
             answer = first.answer
             assert answer is not None
             if answer.kind != WAIT:
                 break
             pause.wait()
         if answer.kind == GRANTED:
-            self._read(x, answer.lease, [first, *[None] * (len(self._shards) - 1)])
+            self._read(answer.lease, [first, *[None] * (len(self._shards) - 1)])
         return answer.kind, answer.lease
 
-    def send(self, delta: Array, rows: Array | None, x: Array) -> tuple[str, int]:
-        """Send an update and read the parameter into x; return what came of it, and the version: -1 if none was read."""
+    def send(self, rows: Array | None) -> tuple[str, int]:
+        """Send the message and read the parameter; return what came of it, and the version: -1 if none was read."""
         self._number += 1
         if self._one:
-            return self._exchange(delta, rows, x)
+            return self._exchange(rows)
         pause = _Pause()
         while True:
             hurry = any(kept.is_full for kept in self._kept)
@@ -120,23 +131,25 @@ class Link:
             pause.wait()
         if answer.kind != GRANTED:
             return answer.kind, -1
-        pushes = self._keep(answer, [delta[part] for part in self._slices])
+        pushes = self._keep(answer)
         reads = answer.lease >= 0
-        replies = self._call_each("push", [(push, reads) for push in pushes])
+        replies = self._call_each("push", lambda s: (pushes[s]._replace(delta=self._sent(s)), reads))
         if any(reply.answer is not None and reply.answer.kind == REFUSED for reply in replies):
             return REFUSED, -1
         for kept, reply in zip(self._kept, replies, strict=True):
             kept.settle(reply.durable)
         if reads:
-            self._read(x, answer.lease, replies)
+            self._read(answer.lease, replies)
         return GRANTED, answer.lease
 
-    def _exchange(self, delta: Array, rows: Array | None, x: Array) -> tuple[str, int]:
+    def _exchange(self, rows: Array | None) -> tuple[str, int]:
         """Send to the only shard, in one call unless it has to wait."""
         pause = _Pause()
         while True:
-            hurry = self._kept[0].is_full
-            reply: Reply = self._call(0, "exchange", self._worker, self.incarnation, self._number, delta, rows, hurry)
+            reply: Reply = self._call_each(
+                "exchange",
+                lambda s: (self._worker, self.incarnation, self._number, self._sent(s), rows, self._kept[s].is_full),
+            )[0]
             answer = reply.answer
             assert answer is not None
             if answer.kind != WAIT:
@@ -145,10 +158,10 @@ class Link:
                 pause.wait()
         if answer.kind != GRANTED:
             return answer.kind, -1
-        self._keep(answer, [delta])
+        self._keep(answer)
         self._kept[0].settle(reply.durable)
         if answer.lease >= 0:
-            self._read(x, answer.lease, [reply])
+            self._read(answer.lease, [reply])
         return GRANTED, answer.lease
 
     def replay(self, shard: int) -> int:
@@ -159,59 +172,85 @@ class Link:
             self._call(shard, "push", push, False)
         return len(again)
 
-    def _keep(self, answer: Answer, deltas: list[Array]) -> list[Push]:
+    def _keep(self, answer: Answer) -> list[Push]:
         assert answer.pace is not None
         self.last_ticket = answer.ticket
-        pushes = [Push(answer.ticket, self._worker, answer.pace, delta, answer.cut) for delta in deltas]
-        if self.keeps(sum(delta.nbytes for delta in deltas)):
-            for kept, push in zip(self._kept, pushes, strict=True):
-                kept.add(push)
-        return pushes
+        push = Push(answer.ticket, self._worker, answer.pace, None, answer.cut)
+        if self._keeps:
+            copy = self.message.copy()  # the next message is written over this one
+            for kept, part in zip(self._kept, self._slices, strict=True):
+                kept.add(push._replace(delta=copy[part]))
+        return [push] * len(self._shards)
 
-    def _read(self, x: Array, version: int, replies: list[Reply | None]) -> None:
-        """Copy every slice into x, asking for those that have not arrived at a version yet."""
+    def _read(self, version: int, replies: list[Reply | None]) -> None:
+        """Have every slice in x, asking for those that have not arrived at a version yet."""
         pause = _Pause()
         while True:
-            missing = [s for s, reply in enumerate(replies) if reply is None or reply.x is None]
+            missing = [s for s, reply in enumerate(replies) if reply is None or not reply.is_here]
             if not missing:
                 break
-            answers = self._call_each("read", [(version,)] * len(missing), missing)
-            for s, reply in zip(missing, answers, strict=True):
+            for s, reply in zip(missing, self._call_each("read", lambda s: (version, self._key(s)), missing), strict=True):
                 replies[s] = reply
-            if any(replies[s].x is None for s in missing):  # type: ignore[union-attr]
+            if any(not replies[s].is_here for s in missing):  # type: ignore[union-attr]
                 pause.wait()
         for part, reply in zip(self._slices, replies, strict=True):
-            x[part] = reply.x  # type: ignore[union-attr]
+            if reply is not None and reply.x is not None:
+                self.x[part] = reply.x
+
+    # The desk.
+
+    def _attach(self, shards: Iterable[int]) -> None:
+        """Show the desk to shards that do not know it."""
+        place = self._desk.place
+        if place is not None:
+            for s in shards:
+                own = self._slices[s]
+                self._near[s] = self._call(s, "attach", self._worker, place, own.start, own.stop)
+
+    def _key(self, shard: int) -> int:
+        """Return what tells a shard where to put its slice; -1: into the answer."""
+        return self._desk.place.key if self._near[shard] and self._desk.place is not None else -1
+
+    def _sent(self, shard: int) -> Array | int:
+        """Return what stands for the message in a call: where to find it, or itself."""
+        return self._key(shard) if self._near[shard] else self.message[self._slices[shard]]
 
     # Calls.
 
     def _call(self, shard: int, method: str, *arguments: Any) -> Any:
-        return self._call_each(method, [arguments], [shard])[0]
+        return self._call_each(method, lambda _: arguments, [shard])[0]
 
     def _call_all(self, method: str, *arguments: Any) -> list[Any]:
-        return self._call_each(method, [arguments] * len(self._shards))
+        return self._call_each(method, lambda _: arguments)
 
-    def _call_each(self, method: str, arguments: list[Any], shards: list[int] | None = None) -> list[Any]:
-        """Call some shards at once, each until it answers."""
+    def _call_each(
+        self, method: str, arguments: Callable[[int], tuple[Any, ...]], shards: list[int] | None = None
+    ) -> list[Any]:
+        """Call some shards at once, each until it answers, and again if it did not know the desk."""
         shards = list(range(len(self._shards))) if shards is None else shards
-        results: list[Any] = [None] * len(shards)
-        todo, since = list(range(len(shards))), None
+        results: dict[int, Any] = {}
+        todo, since = shards, None
         while True:
-            refs = {k: getattr(self._shards[shards[k]], method).remote(*arguments[k]) for k in todo}
-            failed = []
-            for k, ref in refs.items():
+            refs = {s: getattr(self._shards[s], method).remote(*arguments(s)) for s in todo}
+            failed, strange = [], []
+            for s, ref in refs.items():
                 try:
-                    results[k] = self._ray.get(ref)
+                    results[s] = self._ray.get(ref)
+                    if isinstance(results[s], Reply) and results[s].answer is not None:
+                        if results[s].answer.kind == UNKNOWN:
+                            strange.append(s)
                 except self._ray.exceptions.RayActorError as error:
-                    failed.append(k)
+                    failed.append(s)
                     gone = error
-            if not failed:
-                return results
-            since = time.monotonic() if since is None else since
-            if time.monotonic() - since > self._patience:
-                raise ClusterError(f"shard {shards[failed[0]]} did not come back in {self._patience:g} s: {gone}") from None
-            time.sleep(0.1)
-            todo = failed
+            todo = failed + strange
+            if not todo:
+                return [results[s] for s in shards]
+            self._attach(strange)
+            if failed:
+                since = time.monotonic() if since is None else since
+                if time.monotonic() - since > self._patience:
+                    raise ClusterError(f"shard {failed[0]} did not come back in {self._patience:g} s: {gone}") from None
+                time.sleep(0.1)
 
 
 class _Pause:

@@ -27,9 +27,10 @@ from ...steps import StepRule, allowed_step, step_at
 from ...updates import Pace
 from .._leases import in_time
 
-__all__ = ["GRANTED", "OVER", "REFUSED", "WAIT", "Answer", "Order"]
+__all__ = ["GRANTED", "OVER", "REFUSED", "UNKNOWN", "WAIT", "Answer", "Order"]
 
 GRANTED, WAIT, REFUSED, OVER = "granted", "wait", "refused", "over"
+UNKNOWN = "unknown"  # said by a shard that does not know the worker's desk
 
 _SLACK = 32  # updates that a worker may be ahead of its part
 
@@ -189,6 +190,12 @@ class Order:
         for member in self.members:
             if member.lease >= 0 and now - member.heard > self._lease_seconds:
                 member.lease, member.stands_by = -1, False
+
+    def close(self) -> None:
+        """Refuse what is still asked for by workers that did not live to hear that the run is over."""
+        self.is_over = True
+        for member in self.members:
+            self._refuse(member)
 
     @property
     def is_settled(self) -> bool:

@@ -19,7 +19,8 @@ import numpy as np
 from ...steps import StepRule
 from ...updates import Pace
 from .checkpoints import ShardFiles, State
-from .order import GRANTED, REFUSED, Answer, Order
+from .order import GRANTED, REFUSED, UNKNOWN, Answer, Order
+from .shared import Neighbours, Place
 from .slices import Push, Slice
 
 __all__ = ["Reply", "Shard", "ShardSetting"]
@@ -55,7 +56,8 @@ class Reply(NamedTuple):
     answer: Answer | None  # of the head
     version: int
     durable: int  # updates below this are in a checkpoint
-    x: Array | None  # None: not yet, ask again
+    x: Array | None = None
+    is_here: bool = False  # is the slice in x, or on the worker's desk? If not: not yet, ask again
 
 
 class Shard:
@@ -71,6 +73,7 @@ class Shard:
         self._slice = Slice(x, contributions, x.copy() if setting.average else None, run_prox)
         balance = setting.parts if setting.balanced else None
         self._order = Order(setting.workers, setting.max_delay, setting.rule, setting.lease_seconds, balance)
+        self._neighbours = Neighbours()
         self._log: list[tuple[int, int, Array]] = []
         self._durable = 0
         self._bytes = 0
@@ -83,16 +86,23 @@ class Shard:
 
     # What workers call.
 
-    def exchange(self, worker: int, incarnation: int, number: int, delta: Array, rows: Array | None, hurry: bool) -> Reply:
+    def attach(self, worker: int, place: Place, start: int, stop: int) -> bool:
+        """Use the desk of a worker on this machine; its key then stands for an update, and for where to put the slice."""
+        return self._neighbours.attach(worker, place, start, stop)
+
+    def exchange(
+        self, worker: int, incarnation: int, number: int, delta: Array | int, rows: Array | None, hurry: bool
+    ) -> Reply:
         """Apply an update and read, if its turn has come: the one call that a worker of a single shard makes."""
+        found = self._neighbours.message(delta) if isinstance(delta, int) else delta
+        if found is None:
+            return self._reply(Answer(UNKNOWN))
         answer = self.ask(worker, incarnation, number, rows, hurry)
         if answer.kind != GRANTED:
-            return Reply(answer, self._slice.version, self._durable, None)
+            return self._reply(answer)
         assert answer.pace is not None
-        self._push(Push(answer.ticket, worker, answer.pace, delta, answer.cut))
-        x = self._slice.x if answer.lease >= 0 else None
-        self._bytes += 0 if x is None else x.nbytes
-        return Reply(answer, self._slice.version, self._durable, x)
+        self._push(Push(answer.ticket, worker, answer.pace, found, answer.cut))
+        return self._reply(answer) if answer.lease < 0 else self._slice_to(delta, answer)
 
     def must_wait(self, worker: int, incarnation: int) -> bool:
         """Tell, as the head, whether a worker that waits has to go on waiting."""
@@ -114,26 +124,30 @@ class Shard:
 
     def push(self, push: Push, reads: bool) -> Reply:
         """Take an update that has a ticket; answer with the slice once that is applied, if asked for."""
+        key = push.delta
+        if isinstance(key, int):
+            found = self._neighbours.message(key)
+            if found is None:
+                return self._reply(Answer(UNKNOWN))
+            push = push._replace(delta=found if push.ticket == self._slice.version else found.copy())
         if not self._push(push):
-            return Reply(Answer(REFUSED), self._slice.version, self._durable, None)
-        return self.read(push.ticket + 1) if reads else Reply(None, self._slice.version, self._durable, None)
+            return self._reply(Answer(REFUSED))
+        return self.read(push.ticket + 1, key) if reads else self._reply()
 
-    def read(self, at_least: int) -> Reply:
+    def read(self, at_least: int, key: Array | int = -1) -> Reply:
         """Answer with the slice, if it has arrived at a version."""
-        here = self._slice.version >= at_least
-        self._bytes += self._slice.x.nbytes if here else 0
-        return Reply(None, self._slice.version, self._durable, self._slice.x if here else None)
+        return self._slice_to(key) if self._slice.version >= at_least else self._reply()
 
     def join(self, worker: int) -> tuple[int, int]:
         """Welcome a worker, as the head: a new incarnation, and the last ticket it was given; -1 if that must wait."""
         return self._order.join(worker, time.monotonic())
 
-    def lease(self, worker: int, incarnation: int) -> Reply:
+    def lease(self, worker: int, incarnation: int, key: int = -1) -> Reply:
         """Give a lease, as the head, and the slice at the version that it is on, if that is here."""
         answer = self._order.lease(worker, incarnation, time.monotonic())
         if answer.kind != GRANTED:
-            return Reply(answer, self._slice.version, self._durable, None)
-        return self.read(answer.lease)._replace(answer=answer)
+            return self._reply(answer)
+        return self.read(answer.lease, key)._replace(answer=answer)
 
     def renew(self, worker: int, incarnation: int) -> None:
         """Take note of a sign of life."""
@@ -224,7 +238,21 @@ class Shard:
         """Give no more tickets, and tell everybody so."""
         self._order.is_over = True
 
+    def close(self) -> None:
+        """Take it that nobody asks any more."""
+        self._order.close()
+
     # Inside.
+
+    def _reply(self, answer: Answer | None = None) -> Reply:
+        return Reply(answer, self._slice.version, self._durable)
+
+    def _slice_to(self, key: Array | int, answer: Answer | None = None) -> Reply:
+        """Answer with the slice, by way of the desk with this key if that is known."""
+        x = self._slice.x
+        self._bytes += x.nbytes
+        there = isinstance(key, int) and self._neighbours.deliver(key, x)
+        return Reply(answer, self._slice.version, self._durable, None if there else x, True)
 
     def _push(self, push: Push) -> bool:
         self._bytes += push.delta.nbytes

@@ -20,7 +20,7 @@ class Push(NamedTuple):
     ticket: int
     worker: int
     pace: Pace
-    delta: Array  # a gradient where the master runs the prox
+    delta: Any  # an array, a gradient where the master runs the prox; or, on its way, the key of the desk where it is
     cut: bool = False
 
 

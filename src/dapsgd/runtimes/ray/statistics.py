@@ -29,6 +29,8 @@ class ClusterStatistics:
     updates_per_second, bytes_per_second : float
         Bytes are those of updates and parameters, in both directions, over all shards.
     worker_restarts, shard_restarts : int
+    worker_moves : int
+        Workers that went on elsewhere, because a machine had joined.
     checkpoints : int
         Of the whole parameter.
     """
@@ -44,10 +46,17 @@ class ClusterStatistics:
     worker_restarts: int
     shard_restarts: int
     checkpoints: int
+    worker_moves: int
 
     @classmethod
     def collect(
-        cls, states: list[dict[str, Any]], done: int, seconds: float, worker_restarts: int, shard_restarts: int
+        cls,
+        states: list[dict[str, Any]],
+        done: int,
+        seconds: float,
+        worker_restarts: int,
+        worker_moves: int,
+        shard_restarts: int,
     ) -> ClusterStatistics:
         """Put together what the shards have counted; the first is the head. ``done`` updates were there at the start."""
         head = states[0]
@@ -66,6 +75,7 @@ class ClusterStatistics:
             worker_restarts=worker_restarts,
             shard_restarts=shard_restarts,
             checkpoints=min(state["checkpoints"] for state in states),
+            worker_moves=worker_moves,
         )
 
     @property
@@ -75,4 +85,5 @@ class ClusterStatistics:
         if len(self.shares) > 1:
             text += f", shares {self.shares.min():.0%}-{self.shares.max():.0%}"
         restarts = self.worker_restarts + self.shard_restarts
-        return text + (f", {restarts} restarts" if restarts else "")
+        text += f", {restarts} restarts" if restarts else ""
+        return text + (f", {self.worker_moves} moves" if self.worker_moves else "")

@@ -65,6 +65,7 @@ class Worker:
         self._refresh: Refresher | None = None
         self._rule: StepRule | None = None
         self._begun = False  # has this process been in a run before?
+        self._has_snapshot = False
 
     def load(self, source: Callable[[], Problem]) -> dict[str, Any]:
         """Get the rows; return what the driver has to know about them."""
@@ -93,8 +94,8 @@ class Worker:
 
     # The run.
 
-    def prepare(self, task: Task, x0: Array, load: tuple[Any, ...]) -> None:
-        """Compile everything before the clock starts."""
+    def prepare(self, task: Task, x0: Array, load: tuple[Any, ...]) -> int:
+        """Compile everything before the clock starts; return the number of this process."""
         if self._problem is None:
             getattr(self, load[0])(*load[1:])
         problem, spec = self._own, ALGORITHMS[task.algorithm]
@@ -114,12 +115,13 @@ class Worker:
         from ...solve import make_parts
 
         self._parts, self._alive = make_parts(problem, spec, x, kept, remembered)
-        self._x, self._message, self._buffers = x, np.zeros_like(x), make_buffers(problem._targets.shape[1], x)
+        self._buffers = make_buffers(problem._targets.shape[1], x)
         batches = np.zeros((1, task.batch_size), np.int64)
         self._work = compiled(work, self._parts, x, batches[0], 1.0, self._buffers, x)
         if self._bounds.size:
             self._sweep = compiled(sweep, self._parts, x, batches, 1.0, self._buffers, x)
-        self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience)
+        self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience, x)
+        return os.getpid()
 
     def run(self, task: Task, x0: Array, snapshot: tuple[Array, Array, StepRule] | None, load: tuple[Any, ...]) -> int:
         """Work until the run is over; return how many updates this process got through.
@@ -128,10 +130,10 @@ class Worker:
         """
         if self._link is None:
             self.prepare(task, x0, load)
-            if snapshot is not None:
-                point, mean, rule = snapshot
-                self.snapshot(point)
-                self.use_snapshot(mean, rule)
+        if snapshot is not None and not self._has_snapshot:
+            point, mean, rule = snapshot
+            self.snapshot(point)
+            self.use_snapshot(mean, rule)
         assert self._link is not None
         stop = threading.Event()
         threading.Thread(target=self._give_signs_of_life, args=(stop,), daemon=True).start()
@@ -144,6 +146,7 @@ class Worker:
     def _run(self, link: Link) -> int:
         done, draws, drawn = 0, np.zeros((0, 0), np.int64), 0
         kind, version, stream = REFUSED, -1, None
+        before = np.zeros_like(link.x) if self._bounds.size else link.x
         while True:
             if kind == REFUSED:
                 if not link.join(keeps=self._begun):
@@ -153,7 +156,7 @@ class Worker:
                 self._begun, version = True, -1
                 self._recall(link)
             if version < 0:
-                kind, version = link.lease(self._x)
+                kind, version = link.lease()
                 if kind != GRANTED:
                     if kind == OVER:
                         return done
@@ -161,27 +164,25 @@ class Worker:
             assert self._rule is not None
             assert stream is not None
             eta = step_at(self._rule, version)
+            x, message = link.x, link.message
             if self._bounds.size:
-                rows, before = self._blocks, self._x.copy()
-                finite = self._sweep(self._parts, self._x, rows, eta, self._buffers, self._message)
-                delta = np.subtract(self._x, before, out=before)
+                rows, before[...] = self._blocks, x
+                finite = self._sweep(self._parts, x, rows, eta, self._buffers, message)
+                np.subtract(x, before, out=message)
             else:
                 if drawn == len(draws):
                     draws, drawn = self._draw(stream), 0
                 rows = draws[drawn]
                 drawn += 1
-                finite = self._work(self._parts, self._x, rows, eta, self._buffers, self._message)
-                delta = self._message
+                finite = self._work(self._parts, x, rows, eta, self._buffers, message)
                 if not self._sends_gradients:
-                    delta -= self._x  # where messages travel, the difference does
-                if link.keeps(delta.nbytes):
-                    delta = delta.copy()
+                    message -= x  # where messages travel, the difference does
             if not finite:
                 link.fail()
                 kind = REFUSED  # the memory of a share may have changed: recall it
                 continue
             shown = rows + self._task.first_row if self._task.log_rows else None
-            kind, version = link.send(delta, shown, self._x)
+            kind, version = link.send(shown)
             if kind == OVER:
                 return done
             done += kind == GRANTED
@@ -226,6 +227,7 @@ class Worker:
         assert self._refresh is not None
         self._refresh.mean[...] = mean
         self._rule = rule
+        self._has_snapshot = True
 
     def replay(self, shard: int) -> int:
         """Send again what a shard that was restarted may have lost."""
