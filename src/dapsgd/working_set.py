@@ -336,7 +336,7 @@ class _Search:
         """Leave the units out of the set that are zero and content to be."""
         stay: Array = np.logical_or(self._active(), self._wants() > 0.0)
         stay = stay[self._chosen]
-        if stay.mean() > _WORTH_KEEPING:
+        if stay.sum() >= _WORTH_KEEPING * len(stay):
             return
         self._columns.keep(np.flatnonzero(np.repeat(stay, np.diff(self._starts))))
         self._set(self._chosen[stay])
