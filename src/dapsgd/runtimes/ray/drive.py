@@ -272,6 +272,7 @@ class Drive:
             rows = np.stack([rows for _, _, rows in log]) if log else np.zeros((0, plan.batch_size), np.int64)
             schedule = Schedule([who for who, _, _ in log], [read for _, read, _ in log], rows, plan.max_delay)
         if keeps is not None:
+            self._tell_all("rest", [()] * len(self._shards))
             keeps.remove()
         statistics = self._statistics()
         return Outcome(x, mean, self._version, self._clock.seconds, states[0]["delays"].copy(), schedule, statistics)

@@ -242,6 +242,11 @@ class Shard:
         """Take it that nobody asks any more."""
         self._order.close()
 
+    def rest(self) -> None:
+        """Wait until the checkpoint that is being written, if any, is on disk."""
+        if self._writer is not None:
+            self._writer.join()
+
     # Inside.
 
     def _reply(self, answer: Answer | None = None) -> Reply:
@@ -270,8 +275,7 @@ class Shard:
 
     def _save(self) -> None:
         """Copy the state, and write it from a thread."""
-        if self._writer is not None:
-            self._writer.join()  # the one before is late; never two at once
+        self.rest()  # should the one before be late: never two at once
         own = self._slice
         arrays = {"x": own.x.copy()}
         if own.contributions is not None:
