@@ -82,13 +82,14 @@ class DenseColumns:
     def gram(self, weights: Array, since: int = 0) -> Array:
         """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C, in double precision."""
         columns = self._memory[: self._count]
-        factors = weights if since else np.sqrt(weights)
-        scaled = columns[since:] * factors.astype(columns.dtype)
+        equal = bool((weights == weights[0]).all())  # squares, no weights: nothing to scale
+        factors = (weights if since else np.sqrt(weights)).astype(columns.dtype)
+        scaled = columns[since:] if equal else columns[since:] * factors
         other = columns if since else scaled  # the same: recognised as symmetric, half the work
         result: Array = np.zeros((len(scaled), len(other)), columns.dtype)
         for block in _rows.blas_blocks(columns.shape[1], result.size):
             result += scaled[:, block] @ other[:, block].T
-        return result.astype(np.float64, copy=False)
+        return result.astype(np.float64, copy=False) * (float(weights[0]) if equal else 1.0)
 
 
 class SparseColumns:

@@ -126,6 +126,11 @@ def compile_for(problem: Problem) -> None:
     _compiled.add(kinds)
 
 
+def _drift(before: Array, now: Array) -> float:
+    """Return the relative change of second derivatives."""
+    return float(np.abs(now - before).sum()) / max(float(now.sum()), np.finfo(np.float64).tiny)
+
+
 class _Search:
     """The state between rounds."""
 
@@ -147,6 +152,7 @@ class _Search:
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
+        self._before = self._weights  # those of the last step
         known = recall(problem, x0)
         if known is not None and known.gradient is not None:
             self._notice(known.gradient)
@@ -274,6 +280,10 @@ class _Search:
         weights = self._problem.second_derivatives(self.predictions)
         wide = 0.0 if isinstance(self._columns, SparseColumns) else _WIDE * self._problem.n
         one_by_one = len(self._rows) > max(_TANGLED if self._tangled else _SMALL, wide)
+        if not (self._quadratic or self._tangled) and len(self._rows) > _SMALL:
+            # A matrix that would be made anew in the next step does not pay.
+            one_by_one = one_by_one or min(_drift(self._weights, weights), _drift(self._before, weights)) > _DRIFT
+        self._before = weights
         if not one_by_one:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
@@ -313,8 +323,7 @@ class _Search:
 
     def _update_matrix(self, weights: Array) -> None:
         """Add the new columns to the model's matrix; make it anew where the second derivatives have changed a lot."""
-        drift = float(np.abs(weights - self._weights).sum())
-        if drift > _DRIFT * float(weights.sum()):
+        if _drift(self._weights, weights) > _DRIFT:
             self._drop_idle()
             self._weights = weights
             self._matrix = np.empty((0, 0))
