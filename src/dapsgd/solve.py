@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, ParamSpec
 
 import numpy as np
@@ -220,6 +220,7 @@ def solve(
     if record_every is not None:
         every = positive_integer("record_every", record_every)
 
+    @cache  # it looks at some rows, and is asked for again at the end
     def safe_step() -> float:
         if aggregated:
             return share_step(problem, shares, start, blocks)
