@@ -1,6 +1,7 @@
 """The regularisation path: the strengths, the answers, what warm starts save."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -159,3 +160,15 @@ def test_a_path_needs_no_pass_to_start_from_the_answers_before(monkeypatch):
     for lam, result in zip(path.lams, path.results, strict=True):
         alone = ds.solve(problem.with_regularizer(ds.L1(lam)), tol=1e-9)
         assert result.objective == pytest.approx(alone.objective, rel=1e-8)
+
+
+def test_paths_of_one_problem_in_several_threads_do_not_disturb_each_other():
+    X, y = regression(150, 60)
+    problem = ds.Problem(X, y, ds.Squared(0.5), ds.L1(1.0), fit_intercept=True)
+    expected = ds.path(problem, 15, tol=1e-9)
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(lambda eps: ds.path(problem, 15, eps=eps, tol=1e-9), [1e-3, 1e-2, 1e-3, 1e-2]))
+    for path in paths[::2]:
+        np.testing.assert_allclose(path.objectives, expected.objectives, rtol=1e-8)
+    assert all(result.converged for path in paths for result in path.results)
+    assert not {"points", "kept set"} & set(problem._facts)

@@ -124,7 +124,7 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
     """Solve a problem with one regulariser after another, each from the answer before."""
     results: list[Result] = []
     found: list[Array] = []
-    with kept_sets(problem), kept_points(problem):
+    with problem.own_facts() as problem, kept_sets(problem), kept_points(problem):
         for k, regularizer in enumerate(regularizers):
             there = problem.with_regularizer(regularizer)
             result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)

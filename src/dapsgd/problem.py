@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -213,6 +214,15 @@ class Problem:
         other.regularizer = regularizer
         other._bound = bind(regularizer, self.shape)
         return other
+
+    @contextmanager
+    def own_facts(self) -> Iterator[Problem]:
+        """Give a copy that keeps what it finds about the data to itself, and shares it when it is done with: for one thread."""
+        own = copy.copy(self)
+        own._facts = dict(self._facts)
+        yield own
+        for name, fact in own._facts.items():
+            self._facts.setdefault(name, fact)
 
     # What runtimes on several machines call.
 
