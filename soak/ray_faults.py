@@ -10,6 +10,7 @@ the bound, and no process may be left. Exits with 1 if anything is wrong.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -105,7 +106,8 @@ def stall(index, seconds=10.0):
     pid = ray.get(actors("worker")[index].pid.remote())
     os.kill(pid, signal.SIGSTOP)
     time.sleep(seconds)
-    os.kill(pid, signal.SIGCONT)
+    with contextlib.suppress(ProcessLookupError):  # the run may have ended without it
+        os.kill(pid, signal.SIGCONT)
 
 
 def check(result, counted=False, best=None):
