@@ -23,6 +23,7 @@ import numpy as np
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
 from ._loops import copy
+from .rows import inner
 
 __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
 
@@ -291,15 +292,6 @@ def drop_one_by_one(inverse: Array, slopes: Array, signs: Array, most: int, plac
                 inverse[a, b] -= factor * column[b]
         for a in range(place.size):
             inverse[first, a] = inverse[a, first] = 0.0
-
-
-@kernel(fastmath={"reassoc", "contract"})
-def inner(a: Array, b: Array) -> float:
-    """Return the inner product of two vectors, added in any order."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 @kernel
