@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import fraction, non_negative, validated
-from ._elementwise import soft_threshold, sum_abs
+from ._elementwise import largest_size, soft_threshold, sum_abs
 
 
 @validated(lam=non_negative, ratio=fraction)
@@ -35,6 +35,11 @@ class ElasticNet(NamedTuple):
         """Every coordinate is treated alike and on its own."""
         return True
 
+    @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return the regulariser's value."""
         squares = 0.0
@@ -52,7 +57,7 @@ class ElasticNet(NamedTuple):
 
     def lam_max(self, gradient: np.ndarray[Any, Any]) -> float:
         """Return the smallest strength whose answer is zero; infinite for a pure ridge."""
-        top = float(np.abs(gradient).max(initial=0.0))
+        top = largest_size(gradient)
         return top / self.ratio if self.ratio > 0.0 else math.inf
 
     def conjugate(self, v: np.ndarray[Any, Any]) -> float:
