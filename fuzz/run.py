@@ -7,6 +7,7 @@ Needs atheris (``pip install 'dapsgd[fuzz]'``). A finding is written to ``fuzz/f
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import subprocess
 import sys
@@ -89,21 +90,26 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=int, default=0, help="of each reader at most")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--here", action="store_true", help="in this process")
     parser.add_argument("--file", type=Path, help="feed this file to the reader, and nothing else")
     options = parser.parse_args()
+    import targets
+
     if options.file is not None:
-        import targets
-
         print("accepted" if targets.check(options.reader, options.file.read_bytes()) else "refused")
-    elif options.reader == "all":
-        import targets
-
-        for name in targets.TARGETS:
-            print(f"{name}:", flush=True)
-            arguments = ["--runs", str(options.runs), "--seconds", str(options.seconds), "--seed", str(options.seed)]
-            subprocess.run([sys.executable, __file__, name, *arguments], check=True)
-    else:
+        return
+    if options.here:
         fuzz(options.reader, options.runs, options.seconds, options.seed)
+        return
+    arguments = ["--here", "--runs", str(options.runs), "--seconds", str(options.seconds), "--seed", str(options.seed)]
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    for name in targets.TARGETS if options.reader == "all" else [options.reader]:
+        print(f"{name}:", flush=True)
+        # The fuzzer ends its process at once, whatever is left behind; so somebody else has to clear up.
+        with tempfile.TemporaryDirectory(dir=memory, prefix="dapsgd-fuzz-") as folder:
+            ended = subprocess.run([sys.executable, __file__, name, *arguments], env=os.environ | {"TMPDIR": folder})
+        if ended.returncode != 0:
+            sys.exit(ended.returncode)
 
 
 if __name__ == "__main__":

@@ -46,9 +46,8 @@ class Target(NamedTuple):
 
 @cache
 def folder() -> Path:
-    """Return a folder for the file, in memory if the system has one there."""
-    root = Path("/dev/shm")
-    made = tempfile.TemporaryDirectory(dir=root if os.access(root, os.W_OK) else None, prefix="dapsgd-fuzz-")
+    """Return a folder for the file."""
+    made = tempfile.TemporaryDirectory(prefix="dapsgd-fuzz-")
     _kept.append(made)
     return Path(made.name)
 

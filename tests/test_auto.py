@@ -252,7 +252,7 @@ def test_columns_that_depend_on_each_other_get_a_gram_matrix():
 
 
 @pytest.mark.parametrize("copies", [1, 2])
-def test_coordinates_are_dropped_where_their_signs_would_change(copies):
+def test_a_jump_turns_signs_until_the_minimum_is_there(copies):
     rng = np.random.default_rng(0)
     C = np.tile(rng.standard_normal((30, 8)), copies)  # copied columns: the matrix is singular
     y, lam = rng.standard_normal(30), 4.0
@@ -264,17 +264,28 @@ def test_coordinates_are_dropped_where_their_signs_would_change(copies):
     def objective(w):
         return 0.5 * float(np.sum((C @ w - y[:, None]) ** 2)) + lam * float(np.abs(w).sum())
 
-    before = objective(model.state[0])
-    assert model.jump()
-    after = model.state[0].copy()
-    assert objective(after) < before
-    assert (np.sign(after) * np.sign(W) >= 0.0).all()
-    best = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-12, 1000)[0]
-    assert objective(best) == pytest.approx(ds.solve(ds.Problem(C, y, ds.Squared(15.0), ds.L1(lam)), tol=1e-12).objective)
-    if copies == 1:  # the minimum where no sign changes: slopes vanish on those that stayed
-        stayed = np.flatnonzero(after)
-        slopes = Q[stayed] @ after - (C.T @ y)[stayed, None] + lam * np.sign(after[stayed])
-        np.testing.assert_allclose(slopes, 0.0, atol=1e-9)
+    assert model.jump(1e-9)
+    best = ds.solve(ds.Problem(C, y, ds.Squared(15.0), ds.L1(lam)), "fista", tol=1e-12).objective
+    if copies == 1:
+        assert objective(model.state[0]) == pytest.approx(best, rel=1e-12)
+    after = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-12, 1000)[0]
+    assert objective(after) == pytest.approx(best, rel=1e-12)
+
+
+def test_a_jump_finds_the_coordinates_that_are_not_there_yet():
+    rng = np.random.default_rng(1)
+    C = rng.standard_normal((60, 40)) + rng.standard_normal((60, 1))
+    C[:, 7] = C[:, 3] + C[:, 5]  # a combination of others must not be added to them
+    y, lam, W = C[:, :20] @ rng.standard_normal(20), 0.3, np.zeros((40, 1))
+    W[30] = 1.0
+    Q = C.T @ C
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(40), np.arange(41))
+    model = descent.GramModel(part, Q, Q @ W - (C.T @ y)[:, None], W, lam)
+    assert model.jump(1e-9)
+    w = model.state[0]
+    slopes = Q @ w - (C.T @ y)[:, None]
+    assert np.abs(slopes).max() <= lam * (1.0 + 1e-6)
+    np.testing.assert_allclose(slopes[w != 0.0], -lam * np.sign(w[w != 0.0]), atol=1e-8)
 
 
 def test_products_that_are_cut_into_blocks_are_the_same(monkeypatch):
@@ -291,3 +302,49 @@ def test_products_that_are_cut_into_blocks_are_the_same(monkeypatch):
     assert np.allclose(selected.gram(weights, 4), (C.T @ (weights[:, None] * C))[4:], rtol=1e-12)
     Z = X - X.mean(axis=0)
     assert np.allclose(gram.make_gram(problem).Q, 2.0 * Z.T @ Z / 1000, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_sweep_in_several_threads_leads_down_to_the_same_minimum(monkeypatch, sparse, alike):
+    rng = np.random.default_rng(0)
+    C = rng.standard_normal((2000, 30)) * (rng.random((2000, 30)) < 0.5) + 3.0 * alike
+    y, lam = rng.standard_normal(2000), 5.0
+    X = csr_matrix(C) if sparse else C
+    problem = ds.Problem(X, y, ds.Squared(1000.0), ds.L1(lam))  # the mean over 2,000 rows: half the sum of squares
+    best = ds.solve(problem, "fista", tol=1e-13, max_iter=100_000).objective
+    monkeypatch.setattr(descent, "threads_for", lambda size: 3)
+    chosen = columns.no_columns(problem)
+    chosen.add(np.arange(30))
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(30), np.arange(31))
+    none = np.zeros((0, 1))
+    W, slopes = np.zeros((30, 1)), -(C.T @ y)[:, None]
+    model = descent.ColumnModel(part, chosen, np.ones((2000, 0)), np.ones(2000), 0.0, slopes, W, none)
+
+    def value(w):
+        return float(problem.objective(w[:, 0]))
+
+    before, threads = value(W), len(model._edges) - 1
+    assert threads == 3
+    for _ in range(20):
+        model.sweep()
+        after = value(model.state[0])
+        assert after <= before * (1.0 + 1e-12)
+        before = after
+    assert (len(model._edges) == 2) == alike  # columns that look alike must not be stepped on at the same time
+    np.testing.assert_allclose(model.state[1][:, 0], C @ model.state[0][:, 0], atol=1e-10)
+    w, arrived = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-10, 5000)
+    assert arrived
+    assert value(w) == pytest.approx(best, rel=1e-9)
+
+
+def test_a_rough_gram_matrix_is_right_to_seven_digits_and_given_up_where_numbers_are_extreme():
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((9000, 12)), rng.uniform(0.1, 1.0, 9000)
+    exact = X.T @ (weights[:, None] * X)
+    for scale in (1.0, 1e-150, 1e100):
+        chosen = columns.DenseColumns(scale * X)
+        chosen.add(np.arange(12))
+        found = chosen.gram(weights, roughly=True) / scale**2
+        np.testing.assert_allclose(found, exact, atol=1e-6 * exact.max())
+        assert np.allclose(found, exact, rtol=1e-12) == (scale != 1.0)

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import dapsgd as ds
-from dapsgd import _files, _jit, checkpoints
+from dapsgd import _files, checkpoints
+from dapsgd._signals import no_signal_is_lost
 
 from . import cases
 from .test_threads import no_more_threads_than
@@ -543,7 +544,7 @@ def test_ctrl_c_while_llvm_calls_back_is_not_lost():
         time.sleep(60)
         reached.append("lost")
 
-    with pytest.raises(KeyboardInterrupt), _jit._no_signal_is_lost():
+    with pytest.raises(KeyboardInterrupt), no_signal_is_lost():
         compile_something()
     assert reached == ["in", "out"]
     assert signal.getsignal(signal.SIGINT) is before

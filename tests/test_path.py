@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import enet_path, lasso_path
 
 import dapsgd as ds
-from dapsgd import rows
+from dapsgd import factored, rows
 from dapsgd.path import with_strength
 
 from . import cases
@@ -172,3 +172,50 @@ def test_paths_of_one_problem_in_several_threads_do_not_disturb_each_other():
         np.testing.assert_allclose(path.objectives, expected.objectives, rtol=1e-8)
     assert all(result.converged for path in paths for result in path.results)
     assert not {"points", "kept set"} & set(problem._facts)
+
+
+@pytest.mark.parametrize("name", HAVE_STRENGTH)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_on_a_factor_of_the_data_the_answers_are_the_same(monkeypatch, name, fit_intercept):
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, 60)
+    problem = cases.problem("squared", name, l2=0.01, fit_intercept=fit_intercept, n=60)
+    problem = ds.Problem(
+        problem._rows.X,
+        problem._targets.reshape(60, *problem.shape[1:]),
+        problem.loss,
+        problem.regularizer,
+        l2=0.01,
+        fit_intercept=fit_intercept,
+        sample_weight=weights,
+    )
+    plain = ds.path(problem, 4, eps=0.05, tol=1e-9)
+    monkeypatch.setattr(factored, "_ENTRIES", 0)
+    found = ds.path(problem, 4, eps=0.05, tol=1e-9)
+    assert "on a factor of the data" in found.results[1].message
+    assert "factor" not in plain.results[1].message
+    for k, result in enumerate(found.results):
+        there = problem.with_regularizer(with_strength(problem.regularizer, found.lams[k]))
+        assert result.converged
+        assert there.objective(result.x, result.intercept) == pytest.approx(result.objective, rel=1e-12)
+        assert result.objective == pytest.approx(plain.objectives[k], rel=1e-8)
+        assert result.gap >= result.objective - plain.objectives[k] - 1e-12
+        assert result.residual == pytest.approx(there.residual(result.x, result.intercept), rel=1e-6, abs=1e-14)
+    np.testing.assert_allclose(found.intercepts, plain.intercepts, atol=1e-4)
+
+
+def test_no_factor_where_it_would_not_be_accurate_or_not_be_the_data(monkeypatch):
+    monkeypatch.setattr(factored, "_ENTRIES", 0)
+    X, y = regression()
+    L1, half = ds.L1(1.0), ds.Squared(0.5)
+
+    def message(problem, **options):
+        return ds.path(problem, 4, **options).results[-1].message
+
+    assert "factor" in message(ds.Problem(X, y, half, L1))
+    assert "factor" not in message(ds.Problem(X, y, half, L1), tol=1e-15)
+    assert "factor" not in message(ds.Problem(X, y, half, L1), algorithm="fista")
+    assert "factor" not in message(ds.Problem(X, y, half, L1), batch_size=4)
+    assert "factor" not in message(ds.Problem(X, X[:, 0], half, L1))  # nothing is left to be explained
+    assert "factor" not in message(ds.Problem(np.repeat(X, 2, axis=1), y, half, L1))  # columns that depend on each other
+    assert "factor" not in message(ds.Problem(X.astype(np.float32), y, half, L1))
+    assert "factor" not in message(ds.Problem(X, np.sign(y), ds.Logistic(), L1))

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import dapsgd as ds
 from dapsgd import _memory
+from dapsgd._disk_cache import _NEVER_COMPILED
 from dapsgd.runtimes._blas import single_threaded_blas
 
 from . import cases
@@ -134,3 +136,13 @@ def test_locks_that_let_everybody_in_are_found_out():
 def test_runs_that_are_killed_arrive_at_the_same_answer():
     said = run_program("soak/kill_resume.py", "--times", "2", "--seconds", "0.5")
     assert "2 runs, killed" in said
+
+
+def test_what_is_said_to_hold_no_compiled_code_holds_none():
+    package = Path(ds.__file__).parent
+    compiled = re.compile(r"^@(kernel|extern|by_class)|^ +def (derivative\(self|estimate\(self|prox\(self, v)", re.MULTILINE)
+    for name in _NEVER_COMPILED:
+        named = package / name
+        assert named.exists(), name
+        for path in [named] if named.is_file() else named.rglob("*.py"):
+            assert not compiled.search(path.read_text()), path

@@ -5,6 +5,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
+from dapsgd.algorithms import ALGORITHMS
+from dapsgd.choices import pick_batch_size
 from dapsgd.losses import LOSSES
 from dapsgd.regularizers import REGULARIZERS
 from dapsgd.snapshots import Refresher, epoch_length
@@ -182,3 +184,27 @@ def test_an_automatic_step_that_is_too_long_is_halved(workers):
     assert run.converged
     assert "each time the step was halved" in run.message
     assert run.objective <= ds.solve(problem, "fista", tol=1e-10).objective + 1e-4 * abs(run.objective)
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "n", "rows"),
+    [
+        (ds.L1(0.1), 100_000, 32),
+        (ds.FusedLasso(0.1), 100_000, 64),
+        (ds.Slope([0.3, 0.2, 0.1]), 100_000, 256),
+        (ds.Slope([0.3, 0.2, 0.1]), 6_400, 128),  # mini-batches are a small part of the rows
+        (ds.Slope([0.3, 0.2, 0.1]), 100, 32),
+        (ds.FusedLasso(0.1), 10, 10),
+    ],
+)
+def test_mini_batches_are_as_large_as_the_prox_is_dear(regularizer, n, rows):
+    problem = ds.Problem(np.ones((n, 3), np.float32), np.ones(n), regularizer=regularizer)
+    assert pick_batch_size("auto", problem, ALGORITHMS["dap-svrg"], ds.Serial()) == rows
+
+
+def test_mini_batches_grow_with_the_matrix_that_is_decomposed():
+    sizes = []
+    for q in (2, 20, 200):
+        problem = ds.Problem(np.ones((20_000, 300), np.float32), np.ones((20_000, q)), regularizer=ds.NuclearNorm(0.1))
+        sizes.append(pick_batch_size("auto", problem, ALGORITHMS["dap-svrg"], ds.Serial()))
+    assert sizes == [32, 256, 256]

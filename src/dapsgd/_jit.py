@@ -8,35 +8,26 @@ How it works:
 
 - A marked function is made known to numba by ``overload``, a method by ``overload_method`` on numba's type of all named
   tuples. Both just hand numba the plain Python body, so that compiled code can call them and LLVM inlines them.
-- Compiled code is kept on disk, one file a specialisation, in a folder named after a hash of this package's sources:
-  numba by itself does not notice an edit in another file than the kernel's. A file's name is a hash of the signature, so
-  processes that compile at the same time cannot mix up each other's files, as they can in numba's numbered index.
-- Terms that a user wrote live outside the package; their specialisations are compiled in memory and never stored.
+- Compiled code is kept on disk (``_disk_cache.py``). Terms that a user wrote live outside the package; their
+  specialisations are compiled in memory and never stored.
 """
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import functools
-import hashlib
-import inspect
 import itertools
-import os
 import re
 import secrets
-import signal
-import sys
-import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
+from ._disk_cache import cache_folder, make_cache
+from ._signals import no_signal_is_lost
 from .errors import CompilationError
 
-__all__ = ["address_of", "by_class", "cache_folder", "compiled", "extern", "kernel", "method_names", "run", "when_numba_loads"]
+__all__ = ["address_of", "by_class", "compiled", "extern", "kernel", "method_names", "run", "when_numba_loads"]
 
 _PACKAGE = __package__ or "dapsgd"
 _lock = threading.RLock()  # guards the three lists below and every call into numba's registries
@@ -44,32 +35,6 @@ _kernels: list[tuple[Callable[..., Any], dict[str, Any]]] = []
 _externs: list[tuple[Callable[..., Any], str, str, tuple[str, ...]]] = []
 _hooks: list[Callable[[], None]] = []
 _choices: list[tuple[Callable[..., Any], Callable[[type], Callable[..., Any]], int]] = []
-
-# Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
-_NEVER_COMPILED = {
-    "callbacks",
-    "commands",
-    "estimators",
-    "experiments",
-    "io",
-    "runtimes/ray",
-    "_files.py",
-    "_fingerprint.py",
-    "_memory.py",
-    "_summaries.py",
-    "checkpoints.py",
-    "choices.py",
-    "cli.py",
-    "demo.py",
-    "full.py",
-    "gram.py",
-    "models.py",
-    "partitions.py",
-    "path.py",
-    "plots.py",
-    "solve.py",
-    "theory.py",
-}
 
 # Methods that compiled code may call on a term, with the number of arguments after self.
 _METHODS = {
@@ -80,7 +45,7 @@ _METHODS = {
     "prox": 3,
     "prox_unit": 4,  # of a regulariser that falls into units
     "dot": 3,
-    "weighted_dot": 4,  # of columns
+    "weighted_dot": 3,  # of columns
     "add_multiple": 4,
     "add": 3,
     "combine": 6,
@@ -141,7 +106,7 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
     """Return ``function`` compiled for the types of ``arguments``, from disk if it was compiled before."""
     with _lock:
         numba = _register()
-        dispatcher = _dispatcher(function, any(_is_foreign(argument) for argument in arguments))
+        dispatcher = _dispatcher(function, _is_foreign(arguments))
         with _explaining(arguments):
             dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
         return dispatcher
@@ -150,13 +115,16 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
 def run(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call ``function`` compiled; the first time for arguments of these types it compiles."""
     dispatcher = prepared(function, *arguments)
-    with _explaining(arguments):
+    try:
         return dispatcher(*arguments)
+    except Exception as error:
+        _explain(error, arguments)
+        raise
 
 
 def prepared(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """Return what :func:`run` would call, for code that calls it often with arguments of these types."""
-    foreign = any(_is_foreign(argument) for argument in arguments if isinstance(argument, tuple))
+    foreign = _is_foreign(arguments)
     with _lock:
         _register()
         result: Callable[..., Any] = _dispatcher(function, foreign)
@@ -177,22 +145,32 @@ def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ..
 
 
 def _is_foreign(argument: Any) -> bool:
+    """Tell whether something is a term that a user wrote, or holds one. Called before each call of compiled code: no frills."""
     if not isinstance(argument, tuple):
         return False
     kind = type(argument)
     if kind is not tuple and kind.__module__.partition(".")[0] != _PACKAGE:
         return True
-    return any(_is_foreign(part) for part in argument)
+    for part in argument:  # noqa: SIM110
+        if isinstance(part, tuple) and _is_foreign(part):
+            return True
+    return False
 
 
 @contextlib.contextmanager
 def _explaining(arguments: tuple[Any, ...]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        _explain(error, arguments)
+        raise
+
+
+def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
     """Turn numba's pages about a user's term into a sentence and the few lines that say where."""
     from numba.core.errors import NumbaError
 
-    try:
-        yield
-    except NumbaError as error:
+    if isinstance(error, NumbaError):
         names = ", ".join(sorted({type(a).__name__ for a in _parts(arguments) if _is_foreign(a)})) or "a term"
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
         said = [line.strip() for line in text.splitlines() if line.strip()]
@@ -216,49 +194,15 @@ def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
 
     dispatcher = numba.njit(function, nogil=True, error_model="numpy")
     if not foreign and (folder := cache_folder()) is not None:
-        dispatcher._cache = _make_cache(function, folder)
+        dispatcher._cache = make_cache(function, folder)
     compile_it = dispatcher.compile
 
     def compile_interruptibly(signature: Any) -> Any:
-        with _no_signal_is_lost():
+        with no_signal_is_lost():
             return compile_it(signature)
 
     dispatcher.compile = compile_interruptibly
     return dispatcher
-
-
-def _interrupt_soon(number: signal.Signals) -> None:
-    time.sleep(0.01)
-    _thread.interrupt_main(number)
-
-
-@contextlib.contextmanager
-def _no_signal_is_lost() -> Iterator[None]:
-    """Let Ctrl-C come again a moment later where it comes while LLVM calls back: exceptions cannot get out from there.
-
-    ctypes prints and forgets them, and the program would go on as if nobody had asked it to end.
-    """
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    caught = {number: handler for number, handler in handlers.items() if callable(handler)}
-
-    def handle(number: int, frame: Any) -> None:
-        caller = frame
-        while caller is not None:
-            if caller.f_code.co_name.startswith("_raw_object_cache_"):
-                _thread.start_new_thread(_interrupt_soon, (signal.Signals(number),))
-                return
-            caller = caller.f_back
-        caught[signal.Signals(number)](number, frame)
-
-    try:
-        for number in caught:
-            signal.signal(number, handle)
-        yield
-    finally:
-        for number, handler in caught.items():
-            signal.signal(number, handler)
 
 
 def _register() -> Any:
@@ -353,116 +297,3 @@ def _of_arity(arity: int, pick: Callable[[Any], Any]) -> Callable[..., Any]:
     names = "".join(f", a{k}" for k in range(1, arity))
     exec(f"def overloaded(first{names}):\n    return pick(first)", scope)
     return scope["overloaded"]
-
-
-def _make_cache(function: Callable[..., Any], folder: Path) -> Any:
-    """Build a numba cache that stores one file a specialisation, named after a hash of its signature."""
-    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
-
-    class Locator(_CacheLocator):
-        _py_file = inspect.getfile(function)
-
-        def get_cache_path(self) -> str:
-            return str(folder)
-
-        def get_source_stamp(self) -> str:
-            return folder.name
-
-        def get_disambiguator(self) -> str:
-            return ""
-
-    class Impl(CompileResultCacheImpl):
-        def __init__(self, py_func: Callable[..., Any]) -> None:
-            self._lineno = py_func.__code__.co_firstlineno
-            self._locator = Locator()
-            self._filename_base = f"{py_func.__module__}.{py_func.__qualname__}"
-
-    class KernelCache(FunctionCache):
-        _impl_class = Impl
-
-        def __init__(self, py_func: Callable[..., Any]) -> None:
-            super().__init__(py_func)
-            self._cache_file = _FilePerSpecialisation(folder, self._impl.filename_base)
-
-        def load_overload(self, sig: Any, target_context: Any) -> Any:
-            try:
-                return super().load_overload(sig, target_context)
-            except Exception:  # a damaged file: compile again
-                return None
-
-    return KernelCache(function)
-
-
-class _FilePerSpecialisation:
-    """What numba calls an index file, without an index."""
-
-    def __init__(self, folder: Path, stem: str) -> None:
-        self._folder, self._stem = folder, stem
-
-    def _path(self, key: Any) -> Path:
-        return self._folder / f"{self._stem}-{hashlib.sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
-
-    def load(self, key: Any) -> Any:
-        from numba.core.serialize import pickle
-
-        try:
-            return pickle.loads(self._path(key).read_bytes())
-        except Exception:  # absent, damaged or written by another version of a dependency: compile again
-            return None
-
-    def save(self, key: Any, data: Any) -> None:
-        from numba.core.serialize import dumps
-
-        path = self._path(key)
-        handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=path.stem)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(dumps(data))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-    def flush(self) -> None:
-        for path in self._folder.glob(f"{self._stem}-*.nbc"):
-            path.unlink(missing_ok=True)
-
-
-def is_cold() -> bool:
-    """Tell whether nothing has been compiled and kept yet."""
-    folder = cache_folder()
-    return folder is None or not any(folder.glob("*.nbc"))
-
-
-@functools.cache
-def cache_folder() -> Path | None:
-    """Return the folder of compiled code for these very sources; None if no folder can be written."""
-    import llvmlite
-    import numba
-
-    digest = hashlib.sha256()
-    package = Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        parts = path.relative_to(package).parts
-        if not {parts[0], "/".join(parts[:2])} & _NEVER_COMPILED:
-            digest.update(path.read_bytes())
-    for part in (sys.version, numba.__version__, llvmlite.__version__):
-        digest.update(part.encode())
-    base = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(_user_cache(), "dapsgd")
-    folder = Path(base) / f"dapsgd-{digest.hexdigest()[:16]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return None
-
-
-def _user_cache() -> str:
-    if sys.platform == "win32":
-        return os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Caches")
-    return os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

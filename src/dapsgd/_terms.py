@@ -103,6 +103,8 @@ def run_value(bound: Any, w: Array) -> float:
 
 def _check_term(argument: str, term: Any, methods: dict[str, int], registry: dict[str, type]) -> Any:
     kind = type(term)
+    if kind in registry.values():
+        return term
     example = f"dapsgd.{next(iter(registry.values())).__name__}()"
     if isinstance(term, str):
         known = registry[known_name(argument, term, registry)].__name__

@@ -39,7 +39,10 @@ Array = np.ndarray[Any, Any]
 
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _CLUSTER_MESSAGES = 64  # of a worker, in which it looks at about as many rows as it has
-_SVRG_BATCH = 32  # rows: enough that a prox does not cost more than the gradient
+_SMALLEST_BATCH, _LARGEST_BATCH = 32, 256  # rows, with variance reduction
+_BATCHES = 64  # at least, in a pass
+_PROX_COST = 8.0  # rows whose gradients cost as much as a prox, unless the regulariser says otherwise
+_ROWS_A_PROX = 4.0  # times as much as a prox cost the gradients of a mini-batch, at least
 
 
 def pick_runtime(runtime: Any, spec: Algorithm) -> Any:
@@ -84,9 +87,21 @@ def pick_batch_size(batch_size: int | str, problem: Problem, spec: Algorithm, ru
     if isinstance(batch_size, str):
         known_name("batch_size", batch_size, ["auto"])
         if isinstance(runtime, Cluster) and spec.estimator is Snapshot:  # a message costs as much as many rows
-            return min(max(_SVRG_BATCH, problem.n // (_CLUSTER_MESSAGES * runtime.workers)), problem.n)
-        return min(_SVRG_BATCH, problem.n) if spec.estimator is Snapshot else 1
+            return min(max(_SMALLEST_BATCH, problem.n // (_CLUSTER_MESSAGES * runtime.workers)), problem.n)
+        return _snapshot_batch(problem) if spec.estimator is Snapshot else 1
     return positive_integer("batch_size", batch_size)
+
+
+def _snapshot_batch(problem: Problem) -> int:
+    """Return a power of two so that the prox does not dominate, but mini-batches remain a small part of the rows.
+
+    It follows from prices that were measured once, not from a clock: a run must be repeatable. Larger ones than the prox asks
+    for would need more passes where columns are correlated.
+    """
+    bound = problem._bound
+    cost = bound.prox_cost(problem.shape) if hasattr(type(bound), "prox_cost") else _PROX_COST
+    wanted = min(_ROWS_A_PROX * cost, problem.n / _BATCHES, _LARGEST_BATCH)
+    return min(2 ** math.ceil(math.log2(max(wanted, _SMALLEST_BATCH))), _LARGEST_BATCH, problem.n)
 
 
 def pick_shares(problem: Problem, step: Any, workers: int, runtime: Any) -> Array:

@@ -18,6 +18,10 @@ __all__ = ["DenseColumns", "SparseColumns", "no_columns"]
 
 Array = np.ndarray[Any, Any]
 
+_ROOM = 1 << 28  # bytes for columns, so that they need not be moved when there are more of them
+_BLOCK = 4096  # rows that are scaled and multiplied at a time
+_LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
+
 
 def no_columns(problem: Problem) -> DenseColumns | SparseColumns:
     """Return an empty selection of a problem's columns, to be added to."""
@@ -37,7 +41,9 @@ class DenseColumns:
         """Append columns to the selection."""
         count = self._count + len(index)
         if count > len(self._memory):
-            grown = np.empty((max(count, min(4 * count, self._X.shape[1])), len(self._X)), self._X.dtype)
+            n, p = self._X.shape
+            room = max(4 * count, _ROOM // (n * self._X.itemsize))  # memory that is not written to costs nothing
+            grown = np.empty((max(count, min(room, p)), n), self._X.dtype)
             grown[: self._count] = self._memory[: self._count]
             self._memory = grown
         self._gather(index, self._memory[self._count : count])
@@ -66,10 +72,14 @@ class DenseColumns:
         result: Array = self._memory[: self._count] @ d
         return result
 
+    def weighted(self, weights: Array) -> DenseRows:
+        """Return the columns in the form that compiled code reads."""
+        return DenseRows(self._memory[: self._count], weights)
+
     @property
-    def rows(self) -> DenseRows:
-        """The columns in the form that compiled code reads."""
-        return DenseRows(self._memory[: self._count])
+    def sizes(self) -> Array:
+        """The bytes of each column."""
+        return np.full(self._count, len(self._X) * self._X.itemsize)
 
     def block_norms(self, weights: Array, starts: Array) -> Array:
         """Return the norm of ``C.T @ diag(weights) @ C`` for each block of columns."""
@@ -79,17 +89,29 @@ class DenseColumns:
         blocks = [columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts)]
         return np.array([np.linalg.eigvalsh((block * weights) @ block.T)[-1] for block in blocks])
 
-    def gram(self, weights: Array, since: int = 0) -> Array:
-        """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C, in double precision."""
+    def gram(self, weights: Array, since: int = 0, roughly: bool = False) -> Array:
+        """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; ``roughly`` if seven digits will do.
+
+        Products are added up in double precision.
+        """
+        if roughly:
+            with np.errstate(over="ignore", invalid="ignore"):
+                result = self._gram(weights, since, np.dtype(np.float32))
+            if (np.abs(np.log10(np.maximum(np.diagonal(result, since), 1e-300))) < _LOG_RANGE).all():
+                return result
+        return self._gram(weights, since, self._X.dtype)
+
+    def _gram(self, weights: Array, since: int, kind: np.dtype[Any]) -> Array:
         columns = self._memory[: self._count]
         equal = bool((weights == weights[0]).all())  # squares, no weights: nothing to scale
-        factors = (weights if since else np.sqrt(weights)).astype(columns.dtype)
-        scaled = columns[since:] if equal else columns[since:] * factors
-        other = columns if since else scaled  # the same: recognised as symmetric, half the work
-        result: Array = np.zeros((len(scaled), len(other)), columns.dtype)
-        for block in _rows.blas_blocks(columns.shape[1], result.size):
-            result += scaled[:, block] @ other[:, block].T
-        return result.astype(np.float64, copy=False) * (float(weights[0]) if equal else 1.0)
+        factors = (weights if since else np.sqrt(weights)).astype(kind)
+        result: Array = np.zeros((self._count - since, self._count))
+        for block in _rows.blas_blocks(columns.shape[1], result.size, _BLOCK):
+            scaled = columns[since:, block].astype(kind, copy=False)
+            scaled = scaled if equal else scaled * factors[block]
+            other = columns[:, block].astype(kind, copy=False) if since else scaled  # if the same, then half the work
+            result += scaled @ other.T
+        return result * (float(weights[0]) if equal else 1.0)
 
 
 class SparseColumns:
@@ -98,11 +120,26 @@ class SparseColumns:
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix  # compressed sparse columns
         self._index = np.empty(0, np.int64)
+        self._scaled: Array | None = None  # room for entries times their rows' weights
+
+    def weighted(self, weights: Array) -> SparseRows:
+        """Return the columns in the form that compiled code reads; until it is called again."""
+        if self._scaled is None:
+            self._scaled = np.empty_like(self._matrix.data)
+        self._fill(scale_columns, weights, self._scaled)
+        return self._rows._replace(scaled=self._scaled)
 
     @property
-    def rows(self) -> SparseRows:
-        """The columns in the form that compiled code reads."""
-        return SparseRows(self._matrix.data, self._matrix.indices, self._matrix.indptr, self._index)
+    def _rows(self) -> SparseRows:
+        data = self._matrix.data
+        return SparseRows(data, data, self._matrix.indices, self._matrix.indptr, self._index)
+
+    @property
+    def sizes(self) -> Array:
+        """The bytes of each column."""
+        entry = self._matrix.data.itemsize + self._matrix.indices.itemsize
+        sizes: Array = (self._matrix.indptr[self._index + 1] - self._matrix.indptr[self._index]).astype(np.int64) * entry
+        return sizes
 
     def add(self, index: Array) -> None:
         """Append columns to the selection."""
@@ -115,17 +152,26 @@ class SparseColumns:
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
         result = np.zeros((self._matrix.shape[0], w.shape[1]), self._matrix.dtype)
-        run(add_columns, self.rows, np.ascontiguousarray(w, self._matrix.dtype), result)
+        used = np.flatnonzero(w.any(axis=1))
+        chosen = self._rows._replace(chosen=self._index[used])
+        run(add_columns, chosen, np.ascontiguousarray(w[used], self._matrix.dtype), result)
         return result
 
     def transpose_times(self, d: Array) -> Array:
         """Return the transposed selection times d, shape (k, q)."""
-        result = np.empty((len(self._index), d.shape[1]))
-        run(dot_columns, self.rows, np.ascontiguousarray(d), result)
+        result, d = np.empty((len(self._index), d.shape[1])), np.ascontiguousarray(d)
+        self._fill(dot_columns, d, result)
         return result
 
-    def gram(self, weights: Array, since: int = 0) -> Array:
-        """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; it is not sparse."""
+    def _fill(self, function: Any, other: Array, out: Array) -> None:
+        """Let a function of the columns and something else write to ``out``, some columns at a time."""
+        rows = self._rows
+        run = prepared(function, rows, other, out, 0, 0)
+        run(rows, other, out, 0, 0)  # compiled by one thread only
+        over_rows(len(self._index), self._matrix.data.nbytes, lambda start, stop: run(rows, other, out, start, stop))
+
+    def gram(self, weights: Array, since: int = 0, roughly: bool = False) -> Array:
+        """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; it is not sparse, and never rough."""
         chosen = self._matrix[:, self._index]
         scaled = chosen[:, since:].T.multiply(weights).tocsr()
         result: Array = (scaled @ chosen).toarray().astype(np.float64, copy=False)
@@ -134,7 +180,7 @@ class SparseColumns:
     def block_norms(self, weights: Array, starts: Array) -> Array:
         """Return a bound on the norm of ``C.T @ diag(weights) @ C`` for each block of columns: the trace."""
         squares = np.empty(len(self._index))
-        run(weighted_squares, self.rows, weights, squares)
+        self._fill(weighted_squares, weights, squares)
         sums: Array = np.add.reduceat(squares, starts[:-1]) if len(squares) else squares
         return sums
 
@@ -143,14 +189,15 @@ class DenseRows(NamedTuple):
     """Gathered dense columns in compiled code."""
 
     C: Array  # (k, n)
+    weights: Array
 
-    def weighted_dot(self, r: int, weights: Array, along: Array, c: int) -> float:
+    def weighted_dot(self, r: int, along: Array, c: int) -> float:
         """Return the inner product of column r, the weights and column c of ``along``."""
         if along.shape[1] == 1:
-            return triple_product(self.C[r], weights, along.ravel())
+            return triple_product(self.C[r], self.weights, along.ravel())
         total = 0.0
-        for i in range(weights.size):
-            total += self.C[r, i] * weights[i] * along[i, c]
+        for i in range(self.weights.size):
+            total += self.C[r, i] * self.weights[i] * along[i, c]
         return total
 
     def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
@@ -168,18 +215,19 @@ class SparseRows(NamedTuple):
     """Chosen sparse columns in compiled code."""
 
     data: Array
+    scaled: Array  # data times the weights of its rows: a sweep over columns then jumps about in one vector only
     indices: Array
     indptr: Array
     chosen: Array  # column r of the selection is this one of the matrix
 
-    def weighted_dot(self, r: int, weights: Array, along: Array, c: int) -> float:
+    def weighted_dot(self, r: int, along: Array, c: int) -> float:
         """Return the inner product of column r, the weights and column c of ``along``."""
         start, stop = self.indptr[self.chosen[r]], self.indptr[self.chosen[r] + 1]
         if along.shape[1] == 1:
-            return sparse_triple_product(self.data[start:stop], self.indices[start:stop], weights, along.ravel())
+            return sparse_product(self.scaled[start:stop], self.indices[start:stop], along.ravel())
         total = 0.0
         for e in range(start, stop):
-            total += self.data[e] * weights[self.indices[e]] * along[self.indices[e], c]
+            total += self.scaled[e] * along[self.indices[e], c]
         return total
 
     def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
@@ -202,12 +250,20 @@ def triple_product(a: Array, b: Array, c: Array) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def sparse_triple_product(data: Array, indices: Array, b: Array, c: Array) -> float:
-    """Return the sum of the products of a sparse vector's and two others' entries, added in any order."""
+def sparse_product(data: Array, indices: Array, d: Array) -> float:
+    """Return the inner product of a sparse vector and another, added in any order."""
     total = 0.0
     for e in range(data.size):
-        i = np.uint32(indices[e])  # never counted from the end
-        total += data[e] * b[i] * c[i]
+        total += data[e] * d[np.uint32(indices[e])]  # never counted from the end
+    return total
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def sparse_square(data: Array, indices: Array, weights: Array) -> float:
+    """Return the weighted squared norm of a sparse vector, added in any order."""
+    total = 0.0
+    for e in range(data.size):
+        total += data[e] * data[e] * weights[np.uint32(indices[e])]
     return total
 
 
@@ -228,22 +284,27 @@ def add_columns(columns: Any, w: Array, out: Array) -> None:
 
 
 @kernel
-def dot_columns(columns: Any, d: Array, out: Array) -> None:
-    """Write the inner products of the columns with d, (n, q), to ``out``, (k, q)."""
-    ones = np.ones(d.shape[0])
-    for r in range(out.shape[0]):
+def dot_columns(columns: Any, d: Array, out: Array, first: int, last: int) -> None:
+    """Write the inner products of columns ``first:last`` with d, (n, q), to ``out``, (k, q)."""
+    for r in range(first, last):
         for c in range(out.shape[1]):
-            out[r, c] = columns.weighted_dot(r, ones, d, c)
+            out[r, c] = columns.weighted_dot(r, d, c)
 
 
 @kernel
-def weighted_squares(columns: Any, weights: Array, out: Array) -> None:
-    """Write the weighted squared norm of each column to ``out``."""
-    for r in range(out.size):
-        total = 0.0
+def scale_columns(columns: Any, weights: Array, out: Array, first: int, last: int) -> None:
+    """Write the entries of columns ``first:last``, times the weights of their rows, to where they are in the matrix."""
+    for r in range(first, last):
         for e in range(columns.indptr[columns.chosen[r]], columns.indptr[columns.chosen[r] + 1]):
-            total += columns.data[e] * columns.data[e] * weights[columns.indices[e]]
-        out[r] = total
+            out[e] = columns.data[e] * weights[np.uint32(columns.indices[e])]
+
+
+@kernel
+def weighted_squares(columns: Any, weights: Array, out: Array, first: int, last: int) -> None:
+    """Write the weighted squared norms of columns ``first:last`` to ``out``."""
+    for r in range(first, last):
+        start, stop = columns.indptr[columns.chosen[r]], columns.indptr[columns.chosen[r] + 1]
+        out[r] = sparse_square(columns.data[start:stop], columns.indices[start:stop], weights)
 
 
 @kernel

@@ -22,8 +22,8 @@ import numpy as np
 
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
-from ._loops import copy
 from .rows import inner
+from .runtimes._blas import threads_for, together
 
 __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
 
@@ -31,7 +31,8 @@ Array = np.ndarray[Any, Any]
 
 _LARGEST_JUMP = 1500  # coordinates
 _BEFORE_JUMP = 3  # sweeps, which choose the signs
-_DROPS = 200  # coordinates in a jump; after so many, sweeps choose the signs better
+_TURNS = 200  # of signs in a jump; after so many, sweeps choose them better
+_DEPENDENT = 1e-9  # a share of a column's square, to which it is a combination of others
 _RIDGE = 1e-8  # a share of the diagonal, for columns that depend on each other
 _MEMORY = 5  # sweeps from which the next points are extrapolated
 
@@ -54,8 +55,11 @@ class Part(NamedTuple):
 class Model(Protocol):
     """A quadratic model that can be descended on."""
 
-    def jump(self) -> bool:
-        """Go to the minimum with the signs as they are, as far as they stay so; tell whether that is known."""
+    def jump(self, tol: float) -> bool:
+        """Go to the minimum, from one choice of signs to the next, as far as that is known; tell whether it is.
+
+        Coordinates stay at zero whose slope is beyond what keeps them there by no more than ``tol``.
+        """
 
     def sweep(self) -> float:
         """Step on every unit once; return the longest step, measured as a gradient."""
@@ -90,7 +94,7 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
         if not model.sweep() > tol:
             return model.state[0], True
         seen.append([part.copy() for part in model.state])
-        if len(seen) >= _BEFORE_JUMP and model.jump():
+        if len(seen) >= _BEFORE_JUMP and model.jump(tol):
             seen = []
         elif len(seen) > _MEMORY:
             new = _extrapolate(seen)
@@ -138,8 +142,8 @@ class GramModel:
         W, gradient = self.state
         return float(self._run(*self._arguments, gradient, W, self._memory))
 
-    def jump(self) -> bool:
-        """Go to the minimum with the signs as they are, but stop and drop the coordinate wherever one would change.
+    def jump(self, tol: float) -> bool:
+        """Go to the minimum with the signs as they are; drop coordinates whose sign would change, add others that want to move.
 
         Known for an L1 norm, which is linear while no sign changes. Where columns depend on each other the minimum may be
         anywhere: a jump that does not lead down is taken back, and is the last.
@@ -147,7 +151,7 @@ class GramModel:
         if not math.isfinite(self._lasso) or self.state[0].shape[1] > 1:
             return False
         before = [part.copy() for part in self.state]
-        known = self._jump()
+        known = self._jump(tol)
         W, gradient = self.state
         gradient[...] = self._first + self._Q @ (W - self._start)  # not by adding up, should the steps have been long
         rounding = 1e-12 * (abs(self.value(before)) + self._lasso * float(np.abs(before[0]).sum()))
@@ -160,19 +164,19 @@ class GramModel:
     def _with_norm(self, state: list[Array]) -> float:
         return self.value(state) + self._lasso * float(np.abs(state[0]).sum())
 
-    def _jump(self) -> bool:
+    def _jump(self, tol: float) -> bool:
         W, gradient = self.state[0][:, 0], self.state[1][:, 0]
-        active = np.flatnonzero(W)
-        if not 0 < len(active) <= _LARGEST_JUMP:
+        chosen = np.flatnonzero(W)
+        if not 0 < len(chosen) <= _LARGEST_JUMP:
             return False
-        signs = np.sign(W[active])
-        inverse = _inverse(self._Q[np.ix_(active, active)])
-        if inverse is None:
+        found = _inverse(self._Q[np.ix_(chosen, chosen)])
+        if found is None:
             return False
-        place = W[active]
-        run(drop_one_by_one, inverse, gradient[active] + self._lasso * signs, signs, _DROPS, place)
-        W[active] = place
-        return bool(np.isfinite(place).all())
+        most = min(len(chosen) + _TURNS, len(W))
+        inverse, active = np.zeros((most, most)), np.zeros(most, np.int64)
+        inverse[: len(chosen), : len(chosen)], active[: len(chosen)] = found, chosen
+        run(turn_signs, self._Q, inverse, active, len(chosen), self._lasso, tol, _TURNS, W, gradient)
+        return bool(np.isfinite(W).all())
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
@@ -218,33 +222,73 @@ class ColumnModel:
         self.state = [W.copy(), np.zeros((len(weights), W.shape[1])), np.zeros_like(at_free)]
         bounds = _never_zero(columns.block_norms(weights, part.starts) + ridge)
         regularizer = UnitHandle(part.handle.code, part.handle.data)
-        self._arguments = (regularizer, part.which, part.starts, bounds, columns.rows, weights, ridge, self._start, slopes)
-        self._alive, self._memory = part.handle, _memory(part, W)
+        self._arguments = (regularizer, part.which, part.starts, bounds, columns.weighted(weights), ridge, self._start, slopes)
+        self._edges = _fair_shares(np.add.reduceat(columns.sizes, part.starts[:-1]))
+        self._alive, self._memory = part.handle, [_memory(part, W) for _ in self._edges[1:]]
         self._run = prepared(sweep_columns, *self._arguments)
 
-    def jump(self) -> bool:
+    def jump(self, tol: float) -> bool:
         """Refuse: there is no matrix to solve with."""
         return False
 
     def sweep(self) -> float:
         """Step on every unit once, and on what is free."""
         W, along, shift = self.state
-        longest = self._run(*self._arguments, along, W, self._memory)
+        longest = self._step_on_units(W, along)
         if shift.size:
             left = self._at_free + self._free.T @ (self._weights[:, None] * along)
             move = -self._inverse @ left
             along += self._free @ move
             shift += move
             longest = max(longest, float(np.abs(left).max()))
-        return float(longest)
+        return longest
+
+    def _step_on_units(self, W: Array, along: Array) -> float:
+        """Step on every unit once, in several threads if there is enough to do; return the longest step.
+
+        Each thread has units of its own and does not see what the others do meanwhile. The model is a sum over the threads
+        but for the product of what they change. Where that undoes more than half of what all gain, the mean of what each of
+        them alone would lead to is taken, which is never worse; and from then on they go one after the other.
+        """
+        count = len(self._edges) - 1
+        if count == 1:
+            return float(self._run(*self._arguments, 0, self._edges[1], along, W, self._memory[0])[0])
+        before, own = W.copy(), [along.copy() for _ in range(count)]
+        found = [(0.0, 0.0)] * count
+
+        def step(k: int) -> None:
+            edges = self._edges[k], self._edges[k + 1]
+            found[k] = self._run(*self._arguments, *edges, own[k], W, self._memory[k])
+
+        together(count, step)
+        changes = [after - along for after in own]
+        change = sum(changes[1:], start=changes[0])
+        products = self._bend(change) - sum(self._bend(part) for part in changes)
+        if products > sum(fall for _, fall in found):
+            W[...] = before + (W - before) / count
+            change = change / count
+            self._edges = self._edges[[0, -1]]
+        along += change
+        return max(longest for longest, _ in found)
+
+    def _bend(self, along: Array) -> float:
+        return float(np.einsum("i,ij,ij->", self._weights, along, along))
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
         W, along, shift = state
         move = W - self._start
         linear = float(np.vdot(self._slopes, move)) + float(np.vdot(self._at_free, shift))
-        bent = float(self._weights @ (along * along).sum(axis=1)) + self._ridge * float(np.vdot(move, move))
+        bent = self._bend(along) + self._ridge * float(np.vdot(move, move))
         return linear + 0.5 * bent
+
+
+def _fair_shares(sizes: Array) -> Array:
+    """Return the edges of successive units that make up about the same number of bytes, one piece for each thread."""
+    total = np.cumsum(sizes)
+    count = min(threads_for(int(total[-1])), len(sizes)) if len(sizes) else 1
+    between = np.searchsorted(total, [total[-1] * k / count for k in range(1, count)])
+    return np.concatenate([[0], between, [len(sizes)]]).astype(np.int64)
 
 
 def _memory(part: Part, W: Array) -> Array:
@@ -266,32 +310,100 @@ def _never_zero(bounds: Array) -> Array:
 
 
 @kernel
-def drop_one_by_one(inverse: Array, slopes: Array, signs: Array, most: int, place: Array) -> None:
-    """Go to where the slopes vanish, but wherever a coordinate's sign would change stop, leave it at zero and go on without it.
+def turn_signs(
+    Q: Array, inverse: Array, active: Array, count: int, lam: float, tol: float, most: int, W: Array, gradient: Array
+) -> None:
+    """Minimise ``<W, Q W> / 2 + ... + lam |W|`` over W, from one choice of signs to the next, at most so many times.
 
-    ``inverse`` is that of the matrix by which slopes change with places; a coordinate is taken out of it by a change of rank
-    one. It and the slopes, which become shorter but do not turn, are used up.
+    The first ``count`` entries of ``active`` are the coordinates that are not zero, and ``inverse`` begins with the inverse of
+    their part of Q. With their signs as they are the minimum is one product away. Where a sign would change on the way there,
+    stop, leave the coordinate at zero and go on without it; at the minimum, go on with the coordinate that most wants to
+    leave zero. Either changes the inverse by a matrix of rank one. ``gradient`` is that of the first part, and kept up to date.
     """
-    move, column = np.empty_like(place), np.empty_like(place)
+    signs, banned = np.sign(W), np.zeros(W.size, np.bool_)
+    slopes, move = np.empty(inverse.shape[0]), np.empty(inverse.shape[0])
     for _ in range(most):
+        for a in range(count):
+            slopes[a] = gradient[active[a]] + lam * signs[active[a]]
         length, first = 1.0, -1
-        for a in range(place.size):
-            move[a] = -inner(inverse[a], slopes)
-            if move[a] * signs[a] < 0.0 and -place[a] / move[a] < length:
-                length, first = -place[a] / move[a], a
-        for a in range(place.size):
-            place[a] += length * move[a]
-            slopes[a] *= 1.0 - length
-        if first < 0 or not inverse[first, first] > 0.0:
-            return
-        place[first], slopes[first] = 0.0, 0.0
-        copy(inverse[first], column)
-        for a in range(place.size):
-            factor = column[a] / column[first]
-            for b in range(place.size):
-                inverse[a, b] -= factor * column[b]
-        for a in range(place.size):
-            inverse[first, a] = inverse[a, first] = 0.0
+        for a in range(count):
+            j = active[a]
+            move[a] = -inner(inverse[a, :count], slopes[:count])
+            if move[a] * signs[j] < 0.0 and -W[j] / move[a] < length:
+                length, first = -W[j] / move[a], a
+        for a in range(count):
+            W[active[a]] += length * move[a]
+            add_scaled(length * move[a], Q[active[a]], gradient)
+        if first >= 0:
+            W[active[first]], signs[active[first]] = 0.0, 0.0
+            if not leave(inverse, active, count, first):
+                return
+            count -= 1
+        else:
+            eager = most_eager(W, gradient, banned, lam + tol)
+            if eager < 0 or count == inverse.shape[0]:
+                return
+            if join(Q, inverse, active, count, eager, slopes, move):
+                signs[eager] = -np.sign(gradient[eager])
+                count += 1
+            else:
+                banned[eager] = True  # a combination of the others
+
+
+@kernel
+def most_eager(W: Array, gradient: Array, banned: Array, least: float) -> int:
+    """Return the coordinate at zero with the longest slope above ``least``; -1 if there is none."""
+    eager = -1
+    for j in range(W.size):
+        if W[j] == 0.0 and not banned[j] and abs(gradient[j]) > least:
+            eager, least = j, abs(gradient[j])
+    return eager
+
+
+@kernel
+def leave(inverse: Array, active: Array, count: int, a: int) -> bool:
+    """Take coordinate ``active[a]`` out of the inverse, the last one in its place; return whether that can be done."""
+    pivot = inverse[a, a]
+    if not pivot > 0.0:
+        return False
+    column = inverse[a, :count].copy()
+    for b in range(count):
+        add_scaled(-column[b] / pivot, column, inverse[b, :count])
+    last = count - 1
+    active[a] = active[last]
+    for b in range(count):
+        inverse[a, b] = inverse[last, b]
+    for b in range(count):
+        inverse[b, a] = inverse[b, last]
+    return True
+
+
+@kernel
+def join(Q: Array, inverse: Array, active: Array, count: int, j: int, products: Array, solved: Array) -> bool:
+    """Add coordinate j to the inverse; return False if its column is, up to rounding, a combination of the others'.
+
+    ``products`` and ``solved`` are room.
+    """
+    for a in range(count):
+        products[a] = Q[j, active[a]]
+    for a in range(count):
+        solved[a] = inner(inverse[a, :count], products[:count])
+    rest = Q[j, j] - inner(products[:count], solved[:count])
+    if not rest > _DEPENDENT * Q[j, j]:
+        return False
+    for a in range(count):
+        add_scaled(solved[a] / rest, solved[:count], inverse[a, :count])
+        inverse[a, count] = inverse[count, a] = -solved[a] / rest
+    inverse[count, count] = 1.0 / rest
+    active[count] = j
+    return True
+
+
+@kernel
+def add_scaled(factor: float, row: Array, out: Array) -> None:
+    """Add a multiple of one vector to another."""
+    for j in range(row.size):
+        out[j] += factor * row[j]
 
 
 @kernel
@@ -322,9 +434,7 @@ def sweep_gram(
 def add_to_column(row: Array, factor: float, c: int, out: Array) -> None:
     """Add ``factor * row`` to a column of ``out``; most often there is only one."""
     if out.shape[1] == 1:
-        flat = out.ravel()
-        for j in range(row.size):
-            flat[j] += factor * row[j]
+        add_scaled(factor, row, out.ravel())
     else:
         for j in range(row.size):
             out[j, c] += factor * row[j]
@@ -337,26 +447,28 @@ def sweep_columns(
     starts: Array,
     bounds: Array,
     columns: Any,
-    weights: Array,
     ridge: float,
     first: Array,
     slopes: Array,
+    from_unit: int,
+    to_unit: int,
     along: Array,
     W: Array,
     memory: Array,
-) -> float:
-    """Step on every unit of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``.
+) -> tuple[float, float]:
+    """Step on some units of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``.
 
-    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``.
+    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. Return the longest step, and how far
+    the model falls at least.
     """
-    longest = 0.0
-    for u in range(which.size):
+    longest, fall = 0.0, 0.0
+    for u in range(from_unit, to_unit):
         start, stop, bound = starts[u], starts[u + 1], bounds[u]
         size = (stop - start) * W.shape[1]
         point, new = memory[0, :size], memory[1, :size]
         for r in range(start, stop):
             for c in range(W.shape[1]):
-                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, weights, along, c)
+                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, along, c)
                 point[(r - start) * W.shape[1] + c] = W[r, c] - slope / bound
         regularizer.prox_unit(which[u], point, 1.0 / bound, new)
         for r in range(start, stop):
@@ -365,5 +477,6 @@ def sweep_columns(
                 if move != 0.0:
                     W[r, c] += move
                     longest = max(longest, abs(move) * bound)
+                    fall += 0.5 * bound * move * move
                     columns.add_multiple(r, move, along, c)
-    return longest
+    return longest, fall

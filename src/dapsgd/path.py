@@ -11,6 +11,7 @@ import numpy as np
 
 from ._checks import finite_array, positive_integer
 from ._points import further, kept_points
+from .factored import factored
 from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
@@ -124,12 +125,13 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
     """Solve a problem with one regulariser after another, each from the answer before."""
     results: list[Result] = []
     found: list[Array] = []
-    with problem.own_facts() as problem, kept_sets(problem), kept_points(problem):
+    factor = factored(problem, len(lams), options) if x0 is None else None
+    with (problem if factor is None else factor.problem).own_facts() as posed, kept_sets(posed), kept_points(posed):
         for k, regularizer in enumerate(regularizers):
-            there = problem.with_regularizer(regularizer)
+            there = posed.with_regularizer(regularizer)
             result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
-            found = [*found[-1:], problem.pack(result.x, result.intercept)]
-            results.append(result)
+            found = [*found[-1:], posed.pack(result.x, result.intercept)]
+            results.append(result if factor is None else factor.restore(regularizer, result))
     return Path(
         lams=np.asarray(lams, dtype=np.float64),
         coefs=np.stack([result.x for result in results], axis=-1),

@@ -106,8 +106,8 @@ def solve(
         ``Constant(eta)``, ``InverseTime(u, c)``, ``Theorem1(...)``, ``Theorem2(...)``, ``DelayAdaptive(...)``. By default
         a decreasing step, from the smoothness of the problem, the batch size and the bound on the delay.
     batch_size : int or "auto"
-        Rows in a mini-batch; ``"auto"`` is 1, as in the paper, and 32 with variance reduction, where a
-        mini-batch is made of neighbouring rows.
+        Rows in a mini-batch; ``"auto"`` is 1, as in the paper, and 32 to 256 with variance reduction, the more the dearer the
+        prox; there a mini-batch is made of neighbouring rows.
     max_delay : int, optional
         The paper's tau: no update with a larger delay is applied, fast workers wait. By default the number of workers.
     max_iter, max_passes : optional

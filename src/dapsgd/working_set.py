@@ -41,6 +41,7 @@ Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
 _CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
+_PACKED = 0.95  # then it is smaller still
 _SMALL = 256  # columns, whose Gram matrix is always cheap
 _TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
@@ -50,6 +51,7 @@ _DRIFT = 0.1  # relative change of the second derivatives up to which a model is
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
 _WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others saves less than it costs
 _ENOUGH = 0.1  # a set is done when what its units want is this share of what all wanted
+_ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
 _SWEEPS = 1000
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
 _STALLS = 2  # successive models whose minimum so many sweeps did not find
@@ -268,7 +270,8 @@ class _Search:
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]
         used = int(sizes[active].sum())
-        room = max(_FIRST, used if used < _CROWDED * len(self._rows) else 3 * used)
+        growth = 1 if used < _CROWDED * len(self._rows) else 3 if used < _PACKED * len(self._rows) else 12
+        room = max(_FIRST, growth * used)
         if len(self._rows) + room < 0.5 * len(self._z):
             order = order[: np.searchsorted(np.cumsum(sizes[order]), room, side="right") + 1]
         before = len(self._rows)
@@ -330,8 +333,9 @@ class _Search:
         size, done = len(self._rows), len(self._matrix)
         if size == done:
             return
-        new = self._columns.gram(self._weights, done)
-        new[np.arange(size - done), np.arange(done, size)] += self._space.ridge
+        new = self._columns.gram(self._weights, done, roughly=not self._quadratic)
+        diagonal = np.arange(size - done), np.arange(done, size)
+        new[diagonal] = new[diagonal] * (1.0 if self._quadratic else 1.0 + _ROUGH) + self._space.ridge
         matrix = np.empty((size, size))
         matrix[:done, :done], matrix[done:], matrix[:done, done:] = self._matrix, new, new[:, :done].T
         self._matrix = matrix

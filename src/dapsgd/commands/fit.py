@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import known_name
-from .._jit import is_cold
+from .._disk_cache import is_cold
 from ..io import Dataset
 from ._data import load_data
 from ._groups import parse_groups

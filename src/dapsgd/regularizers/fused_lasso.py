@@ -93,6 +93,10 @@ class FusedLasso(NamedTuple):
         ]
         return float(max(bound.max(initial=0.0) for bound in bounds))
 
+    def prox_cost(self, shape: tuple[int, ...]) -> float:
+        """Return how many rows' gradients a prox costs: measured, for 200 to 5,000 coefficients."""
+        return 12.0
+
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         r"""Return :math:`2\lambda\sqrt{m - 1}`, plus :math:`\lambda_1\sqrt m` for the L1 part."""
         columns = math.prod(shape[1:])
