@@ -21,7 +21,7 @@ import numpy as np
 from . import rows as _rows
 from ._jit import run
 from ._terms import has_trait
-from .regularizers import FusedLasso
+from .regularizers import ElasticNet, FusedLasso
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -88,8 +88,8 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
         slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype)  # or all the data would be converted
         image = _rows.transpose_times(problem._rows, slopes)[: problem.p]
         np.negative(image, out=image)
-    elif problem.l2 == 0.0 and _is_norm(problem):
-        image = gradient[: problem.p]  # a norm does not tell it from its negative: a copy less
+    elif problem.l2 == 0.0 and (_is_norm(problem) or isinstance(problem._bound, ElasticNet)):
+        image = gradient[: problem.p]  # these do not tell it from its negative: a copy less
     else:
         image = -gradient[: problem.p]
         add_multiple(image, 2.0 * problem.l2, x[: problem.p])

@@ -8,6 +8,8 @@ import numpy as np
 from .._checks import fraction, non_negative, validated
 from ._elementwise import largest_size, soft_threshold, sum_abs
 
+_BLOCK = 1 << 16  # rows
+
 
 @validated(lam=non_negative, ratio=fraction)
 class ElasticNet(NamedTuple):
@@ -62,11 +64,14 @@ class ElasticNet(NamedTuple):
 
     def conjugate(self, v: np.ndarray[Any, Any]) -> float:
         """Return the conjugate; infinite outside a box if there is no ridge part."""
-        beyond = np.maximum(np.abs(v) - self.lam * self.ratio, 0.0)
+        squares, outside = 0.0, False
+        for start in range(0, len(v), _BLOCK):  # all at once would be several copies
+            beyond = np.maximum(np.abs(v[start : start + _BLOCK]) - self.lam * self.ratio, 0.0)
+            squares, outside = squares + float((beyond**2).sum()), outside or bool(beyond.any())
         ridge = self.lam * (1.0 - self.ratio)
         if ridge > 0.0:
-            return float((beyond**2).sum()) / (2.0 * ridge)
-        return math.inf if (beyond > 0.0).any() else 0.0
+            return squares / (2.0 * ridge)
+        return math.inf if outside else 0.0
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         """Return infinity: the ridge part's gradient grows with w."""
