@@ -1,6 +1,6 @@
 """Messages per second on Ray, next to a bare actor that adds and answers; and seconds to an accuracy, next to threads.
 
-    python benchmarks/ray_throughput.py [--accuracy] [--memory]
+    python benchmarks/ray_throughput.py [--accuracy]
 
 The bare actor and the runtime take turns in one Ray, with the same number of workers, so that a busy machine slows both.
 """
@@ -8,9 +8,7 @@ The bare actor and the runtime take turns in one Ray, with the same number of wo
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import threading
 import time
 
 import numpy as np
@@ -96,83 +94,11 @@ def accuracy(workers, n, p, tol):
         )
 
 
-def anonymous(pid):
-    """Return the bytes of a process that are its own."""
-    with open(f"/proc/{pid}/smaps_rollup") as file:
-        return sum(int(line.split()[1]) * 1024 for line in file if line.startswith("Anonymous:"))
-
-
-def shared(pid):
-    """Return the bytes that a process shares with others on purpose."""
-    total, ours = 0, False
-    with open(f"/proc/{pid}/smaps") as file:
-        for line in file:
-            name = line.split()[0]
-            if not name.endswith(":"):
-                ours = "memfd:dapsgd" in line
-            elif ours and name == "Rss:":
-                total += int(line.split()[1]) * 1024
-    return total
-
-
-class Watch(threading.Thread):
-    """Looks at the driver and at all actors again and again; keeps the most that each has held."""
-
-    def __init__(self, pids):
-        super().__init__()
-        self.most, self._pids, self._over = {}, pids, threading.Event()
-
-    def run(self):
-        while not self._over.wait(0.05):
-            for name, pid in list(self._pids.items()):
-                with contextlib.suppress(OSError):
-                    self.most[name] = max(self.most.get(name, 0), anonymous(pid))
-
-    def stop(self):
-        self._over.set()
-        self.join()
-
-
-def memory(m, shards=4):
-    """Print the memory of every process in copies of the parameter, at its peak, beyond what it has with a small one."""
-    from scipy.sparse import csr_matrix
-
-    def peaks(size):
-        ray, pids, desks, base = import_ray(), {}, {}, anonymous(os.getpid())
-
-        def look(checkup):
-            for a in ray.util.list_named_actors(all_namespaces=True):
-                name = a["name"]
-                if name not in pids:
-                    pids[name] = ray.get(ray.get_actor(name, a["namespace"]).pid.remote())
-                desks[name] = shared(pids[name])
-
-        rows = csr_matrix((np.ones(64), (np.arange(64), np.arange(64))), shape=(64, size))
-        problem = ds.Problem(rows, np.ones(64), regularizer=ds.L1(0.01))
-        runtime = ds.Ray(shards=shards, workers=2, checkpoint_every=2.0)
-        options = {"step": ds.Constant(0.1), "max_iter": 40, "record_every": 10, "tol": 0.0, "seed": 0, "callbacks": [look]}
-        pids["driver"] = os.getpid()
-        watch = Watch(pids)
-        watch.start()
-        run = ds.solve(problem, "dap-sgd", runtime=runtime, **options)
-        watch.stop()
-        watch.most["driver"] -= base
-        return {name: most + desks.get(name, 0) for name, most in watch.most.items()}, run
-
-    small, _ = peaks(1000)
-    large, run = peaks(m)
-    print(f"{m:.0e} parameters, {shards} shards: {run.iterations} updates in {run.seconds:.1f} s; at their peaks")
-    for name in sorted(large):
-        print(f"{name}: {(large[name] - small[name]) / (8 * m):.2f} copies")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--accuracy", action="store_true", help="seconds to 1e-4 on 200,000 x 1,000 dense rows")
-    parser.add_argument("--memory", action="store_true", help="memory with ten million parameters on four shards")
     parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--parameters", type=float, default=1e7)
     given = parser.parse_args()
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if given.accuracy:
@@ -184,13 +110,10 @@ def main():
         num_cpus=2 * given.workers,
         include_dashboard=False,
         _node_ip_address="127.0.0.1",
-        object_store_memory=2_000_000_000 if given.memory else 500_000_000,
+        object_store_memory=500_000_000,
         log_to_driver=False,
     )
-    if given.memory:
-        memory(int(given.parameters))
-    else:
-        throughput(ray, given.workers)
+    throughput(ray, given.workers)
     ray.shutdown()
 
 

@@ -321,7 +321,8 @@ def main():
                 result, wrong = FAULTS[name](k)
             except Exception as error:  # the others are worth a try all the same
                 result, wrong = None, [f"{type(error).__name__}: {str(error)[:300]}"]
-            left = set(wait_for_no_processes()) - before
+            # Of a Ray whose driver was killed two helpers wait a minute for somebody to tell what happened, and end.
+            left = set(wait_for_no_processes(90.0 if name == "driver" else 30.0)) - before
             wrong += [f"left running: {line}" for line in left]
             bad += bool(wrong)
             seen = result.statistics if hasattr(result, "statistics") else result

@@ -1,11 +1,14 @@
 """The duality gap is never smaller than the true distance to the optimum, and vanishes there."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
-from dapsgd.dual import has_gap
+from dapsgd.dual import duality_gap, has_gap
+from dapsgd.fista import proximal_step
 from dapsgd.losses import LOSSES
 from dapsgd.regularizers import REGULARIZERS
 
@@ -105,3 +108,28 @@ def test_a_part_without_penalty_leaves_it_to_the_residual(regularizer):
     assert run.converged
     assert run.gap == np.inf
     assert "the residual is below the tolerance" in run.message
+
+
+@pytest.mark.parametrize(
+    "regularizer", [ds.L1(0.1), ds.GroupLasso(0.1, 100), ds.ElasticNet(0.1)], ids=lambda h: type(h).__name__
+)
+def test_a_large_parameter_is_certified_with_one_more_copy_of_it(regularizer):
+    p = 500_000
+    X = csr_matrix(([1.0, 2.0, -1.0], ([0, 1, 1], [3, 5, p - 1])), shape=(2, p))
+    problem = ds.Problem(X, [1.0, -2.0], regularizer=regularizer)
+    x = np.zeros(p)
+    x[:4] = 0.5
+    looks = (
+        lambda: duality_gap(problem, x, gradient=problem.packed_gradient(x)),
+        lambda: problem.packed_residual(x),
+        lambda: proximal_step(problem, x, 0.1, search=False),
+    )
+    for look in looks:  # compile
+        look()
+    for look in looks:
+        tracemalloc.start()
+        try:
+            look()
+            assert tracemalloc.get_traced_memory()[1] < 1.3 * x.nbytes
+        finally:
+            tracemalloc.stop()

@@ -295,17 +295,18 @@ def test_kept_updates_are_bounded_and_forgotten_once_durable():
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="there is no memory without a name here")
 def test_a_desk_is_found_by_its_place_and_no_other():
-    desk, shard = Desk(np.arange(6.0)), Neighbours()
+    desk, shard = Desk((6,), "float64"), Neighbours()
+    desk.x[:] = np.arange(6)
     place = desk.place
     assert shard.attach(0, place, 2, 5)
     desk.message[:] = 10.0 + np.arange(6)
     assert shard.message(place.key).tolist() == [12.0, 13.0, 14.0]
     assert shard.deliver(place.key, np.array([7.0, 8.0, 9.0]))
     assert desk.x.tolist() == [0.0, 1.0, 7.0, 8.0, 9.0, 5.0]
-    other = Desk(np.zeros(6))
+    other = Desk((6,), "float64")
     assert shard.attach(1, other.place, 2, 5)
     assert shard.message(place.key) is not None
-    assert shard.attach(0, Desk(np.zeros(6)).place, 2, 5)  # the next process of this worker
+    assert shard.attach(0, Desk((6,), "float64").place, 2, 5)  # the next process of this worker
     assert shard.message(place.key) is None
     assert not shard.deliver(place.key, np.zeros(3))
     assert desk.x[2] == 7.0
@@ -319,7 +320,7 @@ def test_the_key_of_a_desk_stands_for_an_update(tmp_path):
     shard.reopen(0)
     shard.advance(100, False, RULE)
     incarnation, _ = shard.join(0)
-    desk = Desk(np.zeros(3))
+    desk = Desk((3,), "float64")
     key = desk.place.key
     assert shard.lease(0, incarnation, key).x is not None  # it does not know the desk yet: the slice is in the answer
     assert shard.exchange(0, incarnation, 1, key, None, False).answer.kind == UNKNOWN
@@ -336,6 +337,19 @@ def test_the_key_of_a_desk_stands_for_an_update(tmp_path):
     assert shard.push(Push(1, 0, PACE, np.ones(3)), True).x.tolist() == [3.0, 5.0, 9.0]
     assert shard.read(3, key).is_here
     assert desk.x.tolist() == [3.0, 5.0, 9.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="there is no memory without a name here")
+def test_what_is_collected_lies_on_the_desk(tmp_path):
+    shard = begun(tmp_path)
+    x, mean = shard.collect()
+    assert x.tolist() == mean.tolist() == [0.0, 1.0, 2.0]
+    desk = Desk((5,), "float64")
+    assert shard.attach(-1, desk.place, 1, 4)
+    assert shard.collect(desk.place.key) == (None, None)
+    assert desk.x.tolist() == desk.message.tolist() == [0.0, 0.0, 1.0, 2.0, 0.0]
+    assert shard.contribution(0, desk.place.key) is None
+    assert desk.x.tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
 
 
 # Checkpoints.

@@ -451,6 +451,20 @@ def test_an_elementwise_prox_of_a_slice_is_the_slice_of_the_prox(name):
             assert (ds.prox(h, v[cut], 0.4) == whole[cut]).all()
 
 
+@pytest.mark.parametrize("shape", [(P,), (P, Q)], ids=str)
+@pytest.mark.parametrize("name", ds.REGULARIZERS)
+def test_a_prox_in_place_is_the_prox(name, shape):
+    problem = ds.Problem(np.eye(P), np.zeros(shape), regularizer=example(name, shape))
+    for v in points(shape, seed=22):
+        expected, given = problem.packed_prox(v, 0.4), v.copy()
+        answer = problem.packed_prox(given, 0.4, spend=True)
+        np.testing.assert_array_equal(answer, expected)
+        if has_trait(type(problem._bound), "in_place"):
+            assert answer is given
+        else:
+            np.testing.assert_array_equal(given, v)
+
+
 # Groups.
 
 

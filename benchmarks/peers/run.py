@@ -110,7 +110,7 @@ def main():
     names = chosen_solvers(options.solvers, options.python)
     store = RESULTS / "optima.json"
     optima = json.loads(store.read_text()) if store.exists() and not options.quick else {}
-    report = {"machine": machine(), "repeats": options.repeats, "versions": {}, "problems": []}
+    report = {"machine": machine(), "repeats": options.repeats, "patience": options.patience, "versions": {}, "problems": []}
     for spec in options.specs:
         print(f"{spec.name}: n={spec.n:,} p={spec.p:,}", flush=True)
         settings = {"repeats": options.repeats, "limit": options.limit, "patience": options.patience}

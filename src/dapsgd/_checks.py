@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 __all__ = [
+    "all_finite",
     "finite_array",
     "flag",
     "fraction",

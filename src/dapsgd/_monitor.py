@@ -102,7 +102,7 @@ class RunMonitor:
         self._residuals = residuals or strict or not self._has_gap
         self._snapshots = snapshots
         self.answer: Callable[[Array], Array] = lambda x: x  # what a parameter stands for, where that is not itself
-        zero = np.zeros_like(x0)
+        zero = np.zeros(x0.shape, x0.dtype)  # which takes no memory as long as it is only read
         at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError
@@ -144,9 +144,10 @@ class RunMonitor:
     @cached_property
     def scale(self) -> float:
         """The residual at zero; where zero is optimal, give or take rounding, that says nothing, but the gradient does."""
-        zero = np.zeros_like(self._x0)
+        zero = np.zeros(self._x0.shape, self._x0.dtype)
         gradient = self._problem.packed_gradient(zero, np.zeros_like(self._problem._targets))
-        residual, size = self._problem.packed_residual(zero, gradient), float(np.linalg.norm(gradient.ravel()))
+        size = float(np.linalg.norm(gradient.ravel()))
+        residual = self._problem.packed_residual(zero, gradient, spend=True)
         return (residual if residual > 100.0 * np.finfo(self._problem.dtype).eps * size else size) or 1.0
 
     def observe(
@@ -221,13 +222,14 @@ class RunMonitor:
         """
         problem = self._problem
         predictions = problem.predict(x) if predictions is None else predictions
+        known_before = gradient is not None
         gradient = problem.packed_gradient(x, predictions) if gradient is None else gradient
         gap = math.nan
         if self._has_gap and look:
             enough = 3.0 * self._tol * abs(objective) if self._tol > 0.0 and not final else math.inf
             gap = duality_gap(problem, x, predictions, gradient, objective, enough)
         known = self._residuals or not math.isfinite(gap)
-        residual = problem.packed_residual(x, gradient) if known else math.nan
+        residual = problem.packed_residual(x, gradient, spend=not known_before) if known else math.nan
         small = self._tol > 0.0 and known and residual <= self._tol * self.scale
         if not math.isfinite(gap):  # no dual is known, or this point gives no bound
             return Certificate(objective, residual, gap, small, "the residual is below the tolerance")

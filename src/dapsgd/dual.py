@@ -21,7 +21,7 @@ import numpy as np
 from . import rows as _rows
 from ._jit import run
 from ._terms import has_trait
-from .regularizers import FusedLasso
+from .regularizers import ElasticNet, FusedLasso
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -77,7 +77,7 @@ def duality_gap(
 
 def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient: Array | None, balance: bool = True) -> float:
     """Return the gap to the bound that the slopes at some predictions give."""
-    from .problem import loss_slopes
+    from .problem import add_multiple, loss_slopes
 
     targets, weights = problem._targets.astype(np.float64), problem._weights.astype(np.float64)
     theta = np.empty(predictions.shape)
@@ -86,10 +86,14 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     changed = balance and problem.fit_intercept and _balance(theta, weights, has_trait(type(problem.loss), "joint"))
     if gradient is None or changed:
         slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype)  # or all the data would be converted
-        image = -_rows.transpose_times(problem._rows, slopes)[: problem.p]
+        image = _rows.transpose_times(problem._rows, slopes)[: problem.p]
+        np.negative(image, out=image)
+    elif problem.l2 == 0.0 and (_is_norm(problem) or isinstance(problem._bound, ElasticNet)):
+        image = gradient[: problem.p]  # these do not tell it from its negative: a copy less
     else:
-        image = 2.0 * problem.l2 * x[: problem.p] - gradient[: problem.p]
-    image = image.astype(np.float64)
+        image = -gradient[: problem.p]
+        add_multiple(image, 2.0 * problem.l2, x[: problem.p])
+    image = image.astype(np.float64, copy=False)
     scale = _scale_into_ball(problem, image)
     if scale == 0.0:  # something is not penalised at all
         return math.inf
@@ -169,7 +173,7 @@ def _conjugate(problem: Problem, image: Array) -> float:
 def _conjugate_by_prox(problem: Problem, v: Array) -> float:
     r"""Return :math:`\max_w \langle v, w\rangle - l_2\|w\|^2 - h(w)`, attained at the prox of ``v / (2 l2)``."""
     packed = np.zeros(problem.packed_shape, problem.dtype)
-    packed[: problem.p] = v / (2.0 * problem.l2)
-    best = problem.packed_prox(packed, 0.5 / problem.l2)[: problem.p]
-    inner = float(np.vdot(v, best.astype(np.float64)))
+    np.divide(v, 2.0 * problem.l2, out=packed[: problem.p], casting="same_kind")
+    best = problem.packed_prox(packed, 0.5 / problem.l2, spend=True)[: problem.p]
+    inner = float(np.vdot(v, best.astype(np.float64, copy=False)))
     return inner - problem.l2 * float(np.vdot(best, best)) - problem.penalty(best)

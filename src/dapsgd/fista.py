@@ -132,12 +132,18 @@ def proximal_step(problem: Problem, y: Array, step: float, search: bool) -> tupl
 def _step(problem: Problem, y: Array, predictions: Array, step: float, search: bool) -> tuple[Array, Array, float]:
     """Do the same given the predictions at y; return those at the new point, too."""
     gradient = problem.packed_gradient(y, predictions)
-    value = problem.smooth_value(y, predictions) if search else 0.0
+    if not search:
+        gradient *= problem.dtype.type(-step)
+        gradient += y
+        new = problem.packed_prox(gradient, step, spend=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return new, problem.predict(new), step
+    value = problem.smooth_value(y, predictions)
     for _ in range(200):
-        new = problem.packed_prox(y - problem.dtype.type(step) * gradient, step)
+        new = problem.packed_prox(y - problem.dtype.type(step) * gradient, step, spend=True)
         with np.errstate(over="ignore", invalid="ignore"):
             at_new = problem.predict(new)
-        if not search or _lies_below_model(problem, y, value, gradient, new, at_new, step):
+        if _lies_below_model(problem, y, value, gradient, new, at_new, step):
             break
         step *= 0.5
     return new, at_new, step

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._jit import by_class, kernel
+from ._loops import fill
 
 __all__ = ["MiniBatch", "Share", "Snapshot", "loss_gradient", "slopes_of_losses", "sum_of_losses"]
 
@@ -107,7 +108,9 @@ class Share(NamedTuple):
 
     def estimate(self, x: Array, batch: Array, keep: float, scale: float, buffers: Any, out: Array) -> bool:
         """Write ``keep * x + scale * (mean over the share of grad f_i(x))`` to ``out``."""
-        slopes, total = buffers.slopes, np.zeros(x.shape, np.float64)
+        slopes = buffers.slopes
+        total = out.view(np.float64) if out.itemsize == 8 else np.empty(x.shape, np.float64)  # a large array less
+        fill(total, 0.0)
         finite = True
         for i in range(batch[1], batch[2] + 1):
             self.rows.dot(i, x, buffers.predictions)

@@ -17,7 +17,7 @@ from ._handles import Handle
 from ._jit import kernel, run
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
-from ._terms import bind, check_loss, check_regularizer, prox_handle, run_prox, run_value
+from ._terms import bind, check_loss, check_regularizer, has_trait, prox_handle, run_prox, run_value
 from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
 from .partitions import Partitions
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["Problem"]
 
 Array = np.ndarray[Any, Any]
+
+_BLOCK = 1 << 16  # rows of a parameter
 
 
 class Problem:
@@ -310,7 +312,7 @@ class Problem:
             slopes = self.slopes(self.predict(x) if predictions is None else predictions)
         gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
         if self.l2:
-            gradient[: self.p] += 2.0 * self.l2 * x[: self.p]
+            add_multiple(gradient[: self.p], 2.0 * self.l2, x[: self.p])
         return np.ascontiguousarray(gradient, dtype=self.dtype)
 
     def slopes(self, predictions: Array) -> Array:
@@ -325,20 +327,22 @@ class Problem:
         run(loss_second_derivatives, self.loss, predictions, self._targets, self._weights, out)
         return out
 
-    def packed_prox(self, v: Array, step: float) -> Array:
-        """Return the prox of a packed parameter: the intercept is left alone."""
-        out = v.copy()
+    def packed_prox(self, v: Array, step: float, spend: bool = False) -> Array:
+        """Return the prox of a packed parameter: the intercept is left alone. ``spend`` v if it is not needed any more."""
+        out = v if spend and has_trait(type(self._bound), "in_place") else v.copy()
         run_prox(self._prox, v[: self.p], float(step), out[: self.p])
         return out
 
-    def packed_residual(self, x: Array, gradient: Array | None = None) -> float:
-        """Return the norm of the proximal-gradient mapping at a packed parameter."""
+    def packed_residual(self, x: Array, gradient: Array | None = None, spend: bool = False) -> float:
+        """Return the norm of the proximal-gradient mapping at a packed parameter; ``spend`` the gradient if that may be."""
         scale = self._lipschitz if 0.0 < self._lipschitz < math.inf else 1.0
+        spend = spend or gradient is None
         gradient = self.packed_gradient(x) if gradient is None else gradient
-        argument = gradient / self.dtype.type(-scale)  # in place from here on: a parameter may be as large as memory allows
+        # In place from here on: a parameter may be as large as memory allows.
+        argument = np.divide(gradient, self.dtype.type(-scale), out=gradient if spend else None)
         del gradient
         argument += x
-        moved = self.packed_prox(argument, 1.0 / scale)
+        moved = self.packed_prox(argument, 1.0 / scale, spend=True)
         del argument
         moved -= x
         return float(np.linalg.norm(moved.astype(np.float64, copy=False).ravel())) * scale
@@ -432,6 +436,12 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return as_html("Problem", about_problem(self))
+
+
+def add_multiple(target: Array, factor: float, source: Array) -> None:
+    """Add ``factor * source`` to ``target``, in blocks, as the product may be as large as memory allows."""
+    for start in range(0, len(target), _BLOCK):
+        target[start : start + _BLOCK] += factor * source[start : start + _BLOCK]
 
 
 @kernel

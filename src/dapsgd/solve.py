@@ -10,7 +10,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from ._checks import finite_array, flag, known_name, non_negative, non_negative_integer, positive_integer
+from ._checks import all_finite, finite_array, flag, known_name, non_negative, non_negative_integer, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory
@@ -310,7 +310,7 @@ def make_parts(
     ``kept`` and ``memory`` are what the estimator and the update have beyond what all of them have.
     """
     estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
-    buffers = make_buffers(problem._targets.shape[1], x)
+    buffers = make_buffers(problem._targets.shape[1], x[:0])  # only their types matter
     estimate = make_handle(estimate_entry, estimator, x, np.zeros(3, np.int64), 1.0, 1.0, buffers, x)
     prox = problem._prox
     parts = Parts(
@@ -334,7 +334,7 @@ def _finish(
 ) -> Result:
     """Record the last point, polish it into a proximal point, and put the result together."""
     iterate = outcome.mean if average else outcome.x
-    if not np.isfinite(iterate).all():
+    if not all_finite(iterate):
         monitor.diverged(outcome.iterations)
     monitor.observe(outcome.iterations, outcome.seconds, iterate)
     polished = name in (*FULL, "dave-rpg") and (outcome.iterations > 0 or monitor.stopped_by is not None)
@@ -344,16 +344,19 @@ def _finish(
     certificate = monitor.last(outcome.iterations) if polished else None
     if certificate is None or not certificate.converged:
         certificate = monitor.certify(x, problem.packed_objective(x), final=True)
-    if not (np.isfinite(x).all() and math.isfinite(certificate.objective)):
+    if not (all_finite(x) and math.isfinite(certificate.objective)):
         raise NumbersTooLargeError
     why = monitor.stopped_by or (certificate.reason if certificate.converged else "it ran to its end")
     what = f"{name} (chosen because {because})" if because else name
+    residual = certificate.residual if math.isfinite(certificate.residual) else partial(problem.packed_residual, x)
+    intercept, answer = problem.intercept_of(x), x[: problem.p].copy()
+    del x  # before the other one is copied, unless somebody may still ask for the residual
     return Result(
-        x=x[: problem.p].copy(),
+        x=answer,
         iterate=iterate[: problem.p].copy(),
-        intercept=problem.intercept_of(x),
+        intercept=intercept,
         objective=certificate.objective,
-        _residual=certificate.residual if math.isfinite(certificate.residual) else partial(problem.packed_residual, x),
+        _residual=residual,
         gap=certificate.gap,
         converged=certificate.converged,
         iterations=outcome.iterations,

@@ -2,7 +2,8 @@
 
 A regulariser is a ``typing.NamedTuple`` with plain methods ``value(self, w)`` and ``prox(self, v, step, out)``, which
 writes the minimiser over u of ``||u - v||^2 / (2 step) + h(u)`` to ``out``. ``v`` and ``out`` are C-contiguous arrays of
-shape (p,) or (p, q) that never share memory. A prox has no hidden state: many threads call it at once.
+shape (p,) or (p, q) that share no memory, unless the term says that it is ``in_place``. A prox has no hidden state: many
+threads call it at once.
 
 Optional, for what only Python calls:
 
@@ -11,7 +12,8 @@ Optional, for what only Python calls:
   of the smooth part there;
 - ``subgradient_bound(self, shape)``: the largest Euclidean norm of a subgradient;
 - ``elementwise``: a property that says that every coordinate is treated alike and on its own, so that ``prox`` of a slice
-  is the slice of ``prox``. TAP-SGD then parallelises over coordinates.
+  is the slice of ``prox``. TAP-SGD then parallelises over coordinates;
+- ``in_place``: a property that says that ``out`` may be ``v`` itself. Large parameters then need a copy less.
 """
 
 from .box import Box

@@ -21,6 +21,11 @@ def soft_threshold(v: Array, threshold: float, out: Array) -> None:
         result[j] = entry - cut
 
 
+def largest_size(v: Array) -> float:
+    """Return the largest absolute value, without a copy."""
+    return max(float(v.max(initial=0.0)), -float(v.min(initial=0.0)))
+
+
 @kernel
 def sum_abs(w: Array) -> float:
     """Return the sum of absolute values."""

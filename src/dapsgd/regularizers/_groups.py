@@ -32,11 +32,14 @@ def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partiti
     shape : tuple
         (p,), or (p, q): groups are then groups of rows.
     """
-    rows = shape[0]
+    rows, width = shape[0], int(np.prod(shape[1:], dtype=np.int64))
+    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
+        size = _check_size(int(groups), rows)
+        starts = np.arange(0, rows + 1, size, dtype=np.int64) * width
+        return Partition(starts, np.empty(0, np.int64), _check_weights(weights, rows // size))
     members = _members(groups, rows)
     order = np.concatenate(members) if members else np.empty(0, np.int64)
     _check_covers(order, rows)
-    width = int(np.prod(shape[1:], dtype=np.int64))
     starts = np.concatenate([[0], np.cumsum([len(m) for m in members], dtype=np.int64)]).astype(np.int64) * width
     if (order == np.arange(rows)).all():
         order = np.empty(0, np.int64)
@@ -52,14 +55,16 @@ def group_rows(starts: Array, order: Array, shape: tuple[int, ...]) -> tuple[Arr
     return starts // width, rows
 
 
+def _check_size(size: int, rows: int) -> int:
+    if size < 1 or rows % size:
+        raise ValueError(
+            f"groups={size} must be a positive size that divides the {rows} coordinates; "
+            "for unequal groups give a list of index arrays or a label per coordinate"
+        )
+    return size
+
+
 def _members(groups: Any, rows: int) -> list[Array]:
-    if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
-        if groups < 1 or rows % groups:
-            raise ValueError(
-                f"groups={groups} must be a positive size that divides the {rows} coordinates; "
-                "for unequal groups give a list of index arrays or a label per coordinate"
-            )
-        return list(np.arange(rows, dtype=np.int64).reshape(-1, int(groups)))
     if isinstance(groups, (str, bytes, bool, float)) or groups is None:
         raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}")
     if isinstance(groups, np.ndarray):

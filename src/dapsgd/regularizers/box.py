@@ -34,6 +34,11 @@ class Box(NamedTuple):
         """Every coordinate is treated alike and on its own."""
         return True
 
+    @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
     def bind(self, shape: tuple[int, ...]) -> "Box":
         """Check that the box is not empty."""
         if not self.low <= self.high or self.low == math.inf or self.high == -math.inf:

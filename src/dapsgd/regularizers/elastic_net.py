@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import fraction, non_negative, validated
-from ._elementwise import soft_threshold, sum_abs
+from ._elementwise import largest_size, soft_threshold, sum_abs
+
+_BLOCK = 1 << 16  # rows
 
 
 @validated(lam=non_negative, ratio=fraction)
@@ -35,6 +37,11 @@ class ElasticNet(NamedTuple):
         """Every coordinate is treated alike and on its own."""
         return True
 
+    @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return the regulariser's value."""
         squares = 0.0
@@ -52,16 +59,19 @@ class ElasticNet(NamedTuple):
 
     def lam_max(self, gradient: np.ndarray[Any, Any]) -> float:
         """Return the smallest strength whose answer is zero; infinite for a pure ridge."""
-        top = float(np.abs(gradient).max(initial=0.0))
+        top = largest_size(gradient)
         return top / self.ratio if self.ratio > 0.0 else math.inf
 
     def conjugate(self, v: np.ndarray[Any, Any]) -> float:
         """Return the conjugate; infinite outside a box if there is no ridge part."""
-        beyond = np.maximum(np.abs(v) - self.lam * self.ratio, 0.0)
+        squares, outside = 0.0, False
+        for start in range(0, len(v), _BLOCK):  # all at once would be several copies
+            beyond = np.maximum(np.abs(v[start : start + _BLOCK]) - self.lam * self.ratio, 0.0)
+            squares, outside = squares + float((beyond**2).sum()), outside or bool(beyond.any())
         ridge = self.lam * (1.0 - self.ratio)
         if ridge > 0.0:
-            return float((beyond**2).sum()) / (2.0 * ridge)
-        return math.inf if (beyond > 0.0).any() else 0.0
+            return squares / (2.0 * ridge)
+        return math.inf if outside else 0.0
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         """Return infinity: the ridge part's gradient grows with w."""

@@ -14,6 +14,8 @@ from ._groups import group_rows, make_partition
 
 Array = np.ndarray[Any, Any]
 
+_BLOCK = 1 << 10  # groups
+
 
 @validated(lam=non_negative)
 class GroupLasso(NamedTuple):
@@ -81,6 +83,11 @@ class BoundGroupLasso(NamedTuple):
         return group_rows(self.starts, self.order, shape)
 
     @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
+    @property
     def is_norm(self) -> bool:
         """It is a norm times a strength; ``lam_max`` is the dual norm."""
         return True
@@ -88,7 +95,11 @@ class BoundGroupLasso(NamedTuple):
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest strength whose answer is zero; infinite if a group has no weight."""
         flat = gradient.ravel()[self.order] if self.order.size else gradient.ravel()
-        norms = np.sqrt(np.add.reduceat(flat.astype(np.float64) ** 2, self.starts[:-1]))
+        norms = np.empty(self.weights.size)
+        for first in range(0, norms.size, _BLOCK):  # squares of all of them at once would be another copy
+            starts = self.starts[first : first + _BLOCK + 1]
+            squares = flat[starts[0] : starts[-1]].astype(np.float64) ** 2
+            norms[first : first + _BLOCK] = np.sqrt(np.add.reduceat(squares, starts[:-1] - starts[0]))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = norms / self.weights
         return float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(initial=0.0))

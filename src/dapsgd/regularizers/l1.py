@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import non_negative, validated
-from ._elementwise import soft_threshold, sum_abs
+from ._elementwise import largest_size, soft_threshold, sum_abs
 
 
 @validated(lam=non_negative)
@@ -34,6 +34,11 @@ class L1(NamedTuple):
         """Every coordinate is treated alike and on its own."""
         return True
 
+    @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return the regulariser's value."""
         return self.lam * sum_abs(w)
@@ -49,7 +54,7 @@ class L1(NamedTuple):
 
     def lam_max(self, gradient: np.ndarray[Any, Any]) -> float:
         """Return the smallest strength whose answer is zero."""
-        return float(np.abs(gradient).max(initial=0.0))
+        return largest_size(gradient)
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         r"""Return :math:`\lambda\sqrt m`."""

@@ -37,6 +37,11 @@ class NonNegative(NamedTuple):
         """Every coordinate is treated alike and on its own."""
         return True
 
+    @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return the regulariser's value; infinite if an entry is negative."""
         total = 0.0

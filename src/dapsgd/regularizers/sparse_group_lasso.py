@@ -88,6 +88,11 @@ class BoundSparseGroupLasso(NamedTuple):
         return group_rows(self.starts, self.order, shape)
 
     @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
+    @property
     def is_norm(self) -> bool:
         """It is a norm times a strength; ``lam_max`` is the dual norm."""
         return True

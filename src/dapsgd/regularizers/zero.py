@@ -24,6 +24,11 @@ class Zero(NamedTuple):
         """Every coordinate is treated alike and on its own."""
         return True
 
+    @property
+    def in_place(self) -> bool:
+        """The prox may overwrite its argument."""
+        return True
+
     def value(self, w: np.ndarray[Any, Any]) -> float:
         """Return 0."""
         return 0.0

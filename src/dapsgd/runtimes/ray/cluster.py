@@ -52,14 +52,17 @@ def import_ray() -> Any:
 @contextmanager
 def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
     """Join the cluster, or start a private one, and leave things as they were afterwards."""
+    if config.address is None:  # for a private Ray; its programs read this, some of it when they are imported
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
+        os.environ.setdefault("RAY_raylet_start_wait_time_s", f"{config.start_seconds:.0f}")  # 30 are few on a busy machine
+        os.environ.setdefault("RAY_agent_register_timeout_ms", f"{1e3 * config.start_seconds:.0f}")
     ray = import_ray()
     if ray.is_initialized():  # by the user: it is theirs, and there can be only one
         yield ray
         return
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if config.address is None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
         try:
             ray.init(
                 address="local",

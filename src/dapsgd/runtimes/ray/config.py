@@ -54,7 +54,7 @@ class Ray:
     patience : float, default 300.0
         Seconds to wait for an actor to be restarted, as long as the cluster has no room for it.
     start_seconds : float, default 120.0
-        Seconds to wait for the workers at the start.
+        Seconds to wait for a private Ray to start, and then for the workers.
 
     Examples
     --------

@@ -53,7 +53,6 @@ class Crew:
 
     def prepare(self) -> None:
         """Have everything compiled, by the first worker alone: the others find it on the disk, at least on its machine."""
-        self._x0 = self._ray.put(self._plan.x0)
         told = [self._told(worker) for worker in range(self._plan.workers)]
         first = self._cluster.call("prepare", told, restarted=self.again, only=[0])
         others = self._cluster.call("prepare", told, restarted=self.again, only=list(range(1, self._plan.workers)))
@@ -126,7 +125,7 @@ class Crew:
 
     # Inside.
 
-    def _told(self, worker: int) -> tuple[Task, Any, tuple[Any, ...]]:
+    def _told(self, worker: int) -> tuple[Task, tuple[Any, ...]]:
         """Return what a worker has to know, also after a restart."""
         plan, cluster, config = self._plan, self._cluster, self._config
         task = Task(
@@ -140,6 +139,8 @@ class Crew:
             max_iter=plan.max_iter,
             entropy=plan.seed.entropy,
             spawn_key=tuple(plan.seed.spawn_key),
+            shape=plan.x0.shape,
+            dtype=plan.x0.dtype.str,
             bounds=self._edges,
             namespace=cluster.namespace,
             replay_bytes=config.replay_bytes,
@@ -147,7 +148,7 @@ class Crew:
             patience=config.patience,
             log_rows=plan.record_schedule,
         )
-        return task, self._x0, cluster.loads[worker]
+        return task, cluster.loads[worker]
 
     def _snapshot(self) -> tuple[Array, Array, StepRule] | None:
         refresh = self._plan.refresh
@@ -156,8 +157,8 @@ class Crew:
         return refresh.point, refresh.mean, self.rule
 
     def _launch(self, worker: int) -> None:
-        task, x0, load = self._told(worker)
-        self._runs[self._cluster.handles[worker].run.remote(task, x0, self._snapshot(), load)] = worker
+        task, load = self._told(worker)
+        self._runs[self._cluster.handles[worker].run.remote(task, self._snapshot(), load)] = worker
 
     def _is_up(self, worker: int) -> bool:
         """Tell whether a worker answers, and count it if it is another process than before."""

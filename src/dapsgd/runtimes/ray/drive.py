@@ -27,6 +27,7 @@ from .crew import Crew
 from .link import actor_name
 from .refresher import RemoteRefresher
 from .shard import Shard, ShardSetting
+from .shared import Desk
 from .statistics import ClusterStatistics
 
 __all__ = ["Drive"]
@@ -36,6 +37,7 @@ Array = np.ndarray[Any, Any]
 _LOOK_SHORTEST, _LOOK_LONGEST = 0.001, 0.05  # seconds between two looks at the head
 _MEND_SECONDS = 1.0  # between two looks at everybody
 _PROGRESS_SECONDS = 0.5
+_DRIVER = -1  # whose desk it is, among those of the workers
 
 
 class Drive:
@@ -55,6 +57,8 @@ class Drive:
         self._shards = cluster.shards
         self._boots: list[str] = []
         self._states: list[dict[str, Any]] = []
+        self._desk = Desk(plan.x0.shape, plan.x0.dtype)  # where shards put what is collected
+        self._from_zero = not plan.x0.any()  # as shards do anyway
         self._crew = Crew(cluster, plan, self._edges)
         self._shard_restarts = 0
         self._stuck: dict[int, tuple[int, float]] = {}  # the version that a shard was last seen at, and since when
@@ -173,7 +177,8 @@ class Drive:
                 scheduling_strategy="SPREAD",
             ).remote(setting)
             self._cluster.shards.append(handle)
-        self._tell_all("begin", [(plan.x0[a:b],) for a, b in pairwise(self._edges)])
+        for shard in range(config.shards):
+            self._begin(shard)
         self._states = [self._ask(handle, "state") for handle in self._shards]
         self._boots = [state["boot"] for state in self._states]
         self._tell_head("reopen", max(state["top"] for state in self._states))
@@ -205,9 +210,17 @@ class Drive:
             state = self._ask(self._shards[shard], "state")
         return state
 
+    def _begin(self, shard: int) -> None:
+        """Tell a new process of a shard what its constructor does not know."""
+        start, stop = (int(edge) for edge in self._edges[shard : shard + 2])
+        if self._desk.place is not None:
+            self._ask(self._shards[shard], "attach", _DRIVER, self._desk.place, start, stop)
+        if not self._from_zero:
+            self._ask(self._shards[shard], "begin", self._plan.x0[start:stop])
+
     def _recover(self, shard: int) -> None:
         """Give a shard that was restarted what it lost, as far as anybody still has it."""
-        self._ask(self._shards[shard], "begin", self._plan.x0[self._edges[shard] : self._edges[shard + 1]])
+        self._begin(shard)
         tops = [self._ask(handle, "state")["top"] for handle in self._shards]
         known = max(*tops, *(ticket + 1 for ticket in self._crew.ask("last_ticket")))
         self._crew.ask("replay", shard)
@@ -252,10 +265,15 @@ class Drive:
             self._ask(handle, method, *own)
 
     def _collect(self) -> tuple[Array, Array]:
-        """Return the parameter and the mean of all iterates, if asked for; nobody changes them meanwhile."""
-        slices = [self._ask(handle, "collect") for handle in self._shards]
-        x = np.concatenate([own for own, _ in slices])
-        return x, np.concatenate([mean for _, mean in slices]) if self._plan.average else x[:0]
+        """Return the parameter and the mean of all iterates, if asked for, until they are collected again."""
+        desk = self._desk
+        for handle, (a, b) in zip(self._shards, pairwise(self._edges), strict=True):
+            own, mean = self._ask(handle, "collect", -1 if desk.place is None else desk.place.key)
+            if own is not None:
+                desk.x[a:b] = own
+            if mean is not None:
+                desk.message[a:b] = mean
+        return desk.x, desk.message if self._plan.average else desk.message[:0]
 
     # The end.
 
@@ -275,7 +293,9 @@ class Drive:
             self._tell_all("rest", [()] * len(self._shards))
             keeps.remove()
         statistics = self._statistics()
-        return Outcome(x, mean, self._version, self._clock.seconds, states[0]["delays"].copy(), schedule, statistics)
+        return Outcome(
+            x.copy(), mean.copy(), self._version, self._clock.seconds, states[0]["delays"].copy(), schedule, statistics
+        )
 
     def _statistics(self) -> ClusterStatistics:
         return ClusterStatistics.collect(

@@ -43,8 +43,8 @@ class Link:
         Bytes of updates to keep for a shard that is restarted, over all shards.
     patience : float
         Seconds to wait for a shard to come back.
-    x0 : array
-        The parameter at the start.
+    shape, dtype
+        Of the parameter.
 
     Attributes
     ----------
@@ -54,7 +54,9 @@ class Link:
         What is sent: whoever makes an update writes it here.
     """
 
-    def __init__(self, worker: int, namespace: str, bounds: Array, room: int, patience: float, x0: Array) -> None:
+    def __init__(
+        self, worker: int, namespace: str, bounds: Array, room: int, patience: float, shape: tuple[int, ...], dtype: str
+    ) -> None:
         import ray
 
         self._ray = ray
@@ -63,9 +65,9 @@ class Link:
         self._shards = [ray.get_actor(actor_name("shard", s), namespace) for s in range(len(bounds) - 1)]
         self._slices = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._kept = [Kept(room // len(self._shards)) for _ in self._shards]
-        self._keeps = _FEWEST * x0.nbytes <= room  # are updates kept, for a shard that is restarted?
-        self._desk = Desk(x0)
+        self._desk = Desk(shape, dtype)
         self.x, self.message = self._desk.x, self._desk.message
+        self._keeps = _FEWEST * self.x.nbytes <= room  # are updates kept, for a shard that is restarted?
         self._near = [False] * len(self._shards)  # is this one on the same machine, and knows the desk?
         self._attach(range(len(self._shards)))
         self.incarnation = -1
@@ -100,8 +102,13 @@ class Link:
         self._call(0, "fail", self._worker, self.incarnation)
 
     def contribution(self) -> Array:
-        """Return what this worker has in the parameter."""
-        return np.concatenate(self._call_all("contribution", self._worker))
+        """Return what this worker has in the parameter, in the place of x, which is to be read again."""
+        for part, own in zip(
+            self._slices, self._call_each("contribution", lambda s: (self._worker, self._key(s))), strict=True
+        ):
+            if own is not None:
+                self.x[part] = own
+        return self.x
 
     def lease(self) -> tuple[str, int]:
         """Wait for a lease, and read the parameter; return what came of it, and the version."""

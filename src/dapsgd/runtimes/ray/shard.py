@@ -157,10 +157,11 @@ class Shard:
         """Take note that a worker met a number that is not finite."""
         self._order.fail(worker, incarnation)
 
-    def contribution(self, worker: int) -> Array:
-        """Return what a worker has in this slice."""
+    def contribution(self, worker: int, key: int = -1) -> Array | None:
+        """Return what a worker has in this slice; None if that is on the desk with this key."""
         assert self._slice.contributions is not None
-        return self._slice.contributions[worker]
+        own: Array = self._slice.contributions[worker]
+        return None if self._neighbours.deliver(key, own) else own
 
     def skip(self, ticket: int) -> None:
         """Give up a ticket whose update will not come."""
@@ -222,9 +223,10 @@ class Shard:
         """Give up all tickets below ``until`` whose updates are not here."""
         self._slice.fill(until)
 
-    def collect(self) -> tuple[Array, Array | None]:
-        """Return the slice, and that of the mean."""
-        return self._slice.x, self._slice.mean
+    def collect(self, key: int = -1) -> tuple[Array | None, Array | None]:
+        """Return the slice, and that of the mean; None if they are on the desk with this key."""
+        own = self._slice
+        return (None, None) if self._neighbours.deliver(key, own.x, own.mean) else (own.x, own.mean)
 
     def schedule(self) -> list[tuple[int, int, Array]]:
         """Return what was done in which order, as the head."""

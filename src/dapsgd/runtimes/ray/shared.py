@@ -30,27 +30,35 @@ class Place(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
 
+    @property
+    def nbytes(self) -> int:
+        """The size of one of the two arrays."""
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
 
 class Desk:
     """What a worker has before it: the parameter as it read it, and the message that it makes of that.
 
+    A driver has one as well: shards put the parameter there, and the mean of all iterates in place of the message. Memory is
+    taken when it is first written to.
+
     Parameters
     ----------
-    x0 : array
-        The parameter at the start.
+    shape : tuple of int
+        Of the parameter.
+    dtype : str or dtype
     """
 
-    def __init__(self, x0: Array) -> None:
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.place: Place | None = None
         if hasattr(os, "memfd_create"):
             file, key = os.memfd_create("dapsgd"), int.from_bytes(os.urandom(7))
-            os.ftruncate(file, _HEADER + 2 * x0.nbytes)
+            self.place = Place(_machine(), os.getpid(), file, key, shape, np.dtype(dtype).str)
+            os.ftruncate(file, _HEADER + 2 * self.place.nbytes)
             os.pwrite(file, key.to_bytes(8), 0)
-            self.place = Place(_machine(), os.getpid(), file, key, x0.shape, x0.dtype.str)
             self.x, self.message = _arrays(file, self.place)
-            self.x[...] = x0
         else:
-            self.x, self.message = x0.copy(), np.zeros_like(x0)
+            self.x, self.message = np.zeros(shape, dtype), np.zeros(shape, dtype)
 
     def __del__(self) -> None:
         if self.place is not None:
@@ -85,11 +93,13 @@ class Neighbours:
         desk = self._desks.get(key)
         return None if desk is None else desk[2]
 
-    def deliver(self, key: int, x: Array) -> bool:
-        """Put the slice on a worker's desk; return False if that is not known here."""
+    def deliver(self, key: int, x: Array, mean: Array | None = None) -> bool:
+        """Put the slice on somebody's desk, and that of the mean beside it; return False if the desk is not known here."""
         desk = self._desks.get(key)
         if desk is not None:
             desk[1][...] = x
+            if mean is not None:
+                desk[2][...] = mean
         return desk is not None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,13 @@ import numpy as np
 
 from ... import rows as _rows
 from ..._jit import compiled
+from ..._terms import has_trait
 from ...algorithms import ALGORITHMS
 from ...problem import Problem
 from ...shares import cut, share_step
 from ...snapshots import Refresher, snapshot_step
 from ...steps import StepRule, step_at
-from ...updates import Aggregated, Coupled, make_buffers, sweep, work
+from ...updates import Aggregated, Coupled, Decoupled, make_buffers, sweep, work
 from .._blas import single_threaded_blas
 from .link import Link
 from .order import GRANTED, OVER, REFUSED
@@ -44,6 +45,8 @@ class Task:
     max_iter: int
     entropy: Any  # of the seed
     spawn_key: tuple[int, ...]
+    shape: tuple[int, ...]  # of the parameter
+    dtype: str
     bounds: Array  # of the shards
     namespace: str
     replay_bytes: int
@@ -94,42 +97,48 @@ class Worker:
 
     # The run.
 
-    def prepare(self, task: Task, x0: Array, load: tuple[Any, ...]) -> int:
+    def prepare(self, task: Task, load: tuple[Any, ...]) -> int:
         """Compile everything before the clock starts; return the number of this process."""
         if self._problem is None:
             getattr(self, load[0])(*load[1:])
         problem, spec = self._own, ALGORITHMS[task.algorithm]
         self._task, self._rule = task, task.rule
-        x = np.array(x0)
+        x = np.zeros(task.shape, task.dtype)  # for its type: it is never written to, and takes no memory
         kept: tuple[Any, ...] = ()
         remembered: tuple[Any, ...] = ()
-        self._bounds = np.zeros(0, np.int64)
+        self._blocks = np.zeros((0, 3), np.int64)
         self._sends_gradients = spec.update is Coupled
         if spec.update is Aggregated:
-            self._bounds = cut(problem.n, min(task.blocks, problem.n))
-            self._blocks = np.column_stack([np.arange(len(self._bounds) - 1), self._bounds[:-1], self._bounds[1:] - 1])
-            kept, remembered = (problem.p,), (task.rows, np.stack([x] * (len(self._bounds) - 1)))
+            bounds = cut(problem.n, min(task.blocks, problem.n))
+            self._blocks = np.column_stack([np.arange(len(bounds) - 1), bounds[:-1], bounds[1:] - 1])
+            kept, remembered = (problem.p,), (task.rows, np.zeros((len(self._blocks), *task.shape), task.dtype))
         elif task.neighbours:
             self._refresh = Refresher(problem, 1)
             kept = self._refresh.at_snapshot, self._refresh.mean
         from ...solve import make_parts
 
         self._parts, self._alive = make_parts(problem, spec, x, kept, remembered)
-        self._buffers = make_buffers(problem._targets.shape[1], x)
+        self._buffers = make_buffers(problem._targets.shape[1], x[:0])._replace(point=x)
         batches = np.zeros((1, task.batch_size), np.int64)
         self._work = compiled(work, self._parts, x, batches[0], 1.0, self._buffers, x)
-        if self._bounds.size:
+        if len(self._blocks) > 1:
             self._sweep = compiled(sweep, self._parts, x, batches, 1.0, self._buffers, x)
-        self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience, x)
+            self._before = np.zeros(task.shape, task.dtype)
+        self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience, task.shape, task.dtype)
+        # A copy of the parameter less where the point may lie in the place of the message, or of x, which are done with.
+        if spec.update is Decoupled and has_trait(type(problem._bound), "in_place"):
+            self._buffers = self._buffers._replace(point=self._link.message)
+        elif len(self._blocks) == 1:
+            self._buffers = self._buffers._replace(point=self._link.x)
         return os.getpid()
 
-    def run(self, task: Task, x0: Array, snapshot: tuple[Array, Array, StepRule] | None, load: tuple[Any, ...]) -> int:
+    def run(self, task: Task, snapshot: tuple[Array, Array, StepRule] | None, load: tuple[Any, ...]) -> int:
         """Work until the run is over; return how many updates this process got through.
 
         A process that was restarted prepares itself first, and takes the ``snapshot`` that the others have.
         """
         if self._link is None:
-            self.prepare(task, x0, load)
+            self.prepare(task, load)
         if snapshot is not None and not self._has_snapshot:
             point, mean, rule = snapshot
             self.snapshot(point)
@@ -144,15 +153,14 @@ class Worker:
             stop.set()
 
     def _run(self, link: Link) -> int:
-        done, draws, drawn = 0, np.zeros((0, 0), np.int64), 0
-        kind, version, stream = REFUSED, -1, None
-        before = np.zeros_like(link.x) if self._bounds.size else link.x
+        done, kind, version = 0, REFUSED, -1
+        batches: Iterator[Array] | None = None
         while True:
             if kind == REFUSED:
                 if not link.join(keeps=self._begun):
                     return done
-                if stream is None:
-                    stream = self._stream(link.incarnation)
+                if batches is None:
+                    batches = self._batches(self._stream(link.incarnation))
                 self._begun, version = True, -1
                 self._recall(link)
             if version < 0:
@@ -162,22 +170,9 @@ class Worker:
                         return done
                     continue
             assert self._rule is not None
-            assert stream is not None
-            eta = step_at(self._rule, version)
-            x, message = link.x, link.message
-            if self._bounds.size:
-                rows, before[...] = self._blocks, x
-                finite = self._sweep(self._parts, x, rows, eta, self._buffers, message)
-                np.subtract(x, before, out=message)
-            else:
-                if drawn == len(draws):
-                    draws, drawn = self._draw(stream), 0
-                rows = draws[drawn]
-                drawn += 1
-                finite = self._work(self._parts, x, rows, eta, self._buffers, message)
-                if not self._sends_gradients:
-                    message -= x  # where messages travel, the difference does
-            if not finite:
+            assert batches is not None
+            rows = next(batches)
+            if not self._make(rows, step_at(self._rule, version), link.x, link.message):
                 link.fail()
                 kind = REFUSED  # the memory of a share may have changed: recall it
                 continue
@@ -187,23 +182,44 @@ class Worker:
                 return done
             done += kind == GRANTED
 
+    def _make(self, rows: Array, eta: float, x: Array, message: Array) -> bool:
+        """Write a message about x, which is overwritten, and some rows; return whether it is finite."""
+        if len(self._blocks) > 1:
+            self._before[...] = x
+            finite = self._sweep(self._parts, x, self._blocks, eta, self._buffers, message)
+            np.subtract(x, self._before, out=message)
+            return bool(finite)
+        finite = self._work(self._parts, x, rows, eta, self._buffers, message)
+        if not self._sends_gradients:
+            message -= x  # where messages travel, the difference does
+        if len(self._blocks) == 1:
+            self._parts.update.memory[0] = self._buffers.point
+        return bool(finite)
+
     def _stream(self, incarnation: int) -> np.random.Generator:
         """Return the random stream of this process: that of a thread in the first, another one after a restart."""
         task = self._task
         key = (*task.spawn_key, self._index) if incarnation <= _FIRST else (*task.spawn_key, self._index, incarnation)
         return np.random.default_rng(np.random.SeedSequence(task.entropy, spawn_key=key))
 
-    def _draw(self, stream: np.random.Generator) -> Array:
+    def _batches(self, stream: np.random.Generator) -> Iterator[Array]:
+        """Give the rows of one message after the other, or the name of the only block."""
         task, rows = self._task, self._own.n
         count = max(1, _DRAWS // task.batch_size)
-        if not task.neighbours:
-            return stream.integers(rows, size=(count, task.batch_size))
-        return (stream.integers(rows, size=(count, 1)) + np.arange(task.batch_size)) % rows
+        while True:
+            if len(self._blocks):
+                yield self._blocks[0]
+            elif not task.neighbours:
+                yield from stream.integers(rows, size=(count, task.batch_size))
+            else:
+                yield from (stream.integers(rows, size=(count, 1)) + np.arange(task.batch_size)) % rows
 
     def _recall(self, link: Link) -> None:
         """Make the points that this worker keeps add up to what the shards say it has put in."""
-        if self._bounds.size:
-            self._parts.update.memory[:] = link.contribution() * (self._task.rows / self._own.n)
+        if len(self._blocks):
+            self._parts.update.memory[0] = link.contribution()
+            self._parts.update.memory[0] *= self._task.rows / self._own.n
+            self._parts.update.memory[1:] = self._parts.update.memory[0]
 
     def _give_signs_of_life(self, stop: threading.Event) -> None:
         while not stop.wait(self._task.lease_seconds / 4.0):
