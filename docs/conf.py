@@ -32,6 +32,7 @@ suppress_warnings = ["config.cache"]  # the gallery's sorting function is not pi
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 
+toc_object_entries_show_parents = "hide"
 autosummary_generate = True
 autosummary_filename_map = {  # names that differ in case only
     "dapsgd.path": "dapsgd.path-function",

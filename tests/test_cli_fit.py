@@ -248,6 +248,29 @@ def test_rows_with_a_missing_value_are_left_out_if_asked_for(here):
     np.testing.assert_allclose(models.load("model.npz").coef_, ds.DAPRegressor("l1").fit(X[keep], Y[keep]).coef_)
 
 
+@pytest.mark.parametrize("names", [(*NAMES, "y"), None])
+def test_rows_whose_target_is_not_known_yet_are_predicted(names):
+    write("t.csv", names=names)
+    done("fit", "t.csv", "--target", "y" if names else "6", "--alpha", "0.1")
+    expected = models.load("model.npz").predict(X)
+    write("new.csv", y=["" if k == 7 else target for k, target in enumerate(Y)], names=names)
+    outcome = done("predict", "model.npz", "new.csv")
+    line = 9 if names else 8
+    assert f"no score: new.csv: line {line}, column {'y' if names else 6!r}: the value is missing\n" in outcome.stderr
+    assert "R2" not in outcome.output
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], expected)
+
+
+def test_a_missing_value_among_the_features_is_said_as_fits_predictions():
+    done("fit", "t.csv", "--target", "y")
+    write("holes.csv", np.where(np.arange(N)[:, None] == [2, -1, -1, -1, -1, -1], np.nan, X))
+    outcome = call("predict", "model.npz", "holes.csv")
+    assert outcome.exit_code == 2
+    assert "line 4, column 'a_1': the value is missing, and every row gets a prediction" in outcome.output
+    assert "--skip-missing" not in outcome.output  # which predict has not
+    assert not os.path.exists("predictions.csv")
+
+
 def test_a_fit_goes_on_from_its_checkpoint():
     options = ("--algorithm", "dap-svrg", "--workers", "1", "--seed", "0", "--tol", "0", "--alpha", "0.1", "--json")
     kept = (*options, "--checkpoint", "run.ckpt")

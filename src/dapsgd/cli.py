@@ -205,6 +205,8 @@ def predict(
         typer.echo(json.dumps(about), err=str(out) == "-")
         return
     typer.echo(f"{about['rows']:,} predictions: {out}", err=True)
+    if "no_score" in about:
+        typer.echo(f"no score: {about['no_score']}", err=True)
     if about.get("score") is not None:
         typer.echo(f"{about['score_name']}: {about['score']:.4f}", err=str(out) == "-")
 

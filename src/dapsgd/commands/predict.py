@@ -13,9 +13,11 @@ from typing import Any, TextIO
 import numpy as np
 
 from .._files import replacing
+from ..errors import FileFormatError
 from ..io import read_blocks
 from ..io._dataset import Array
 from ..io._formats import check_path, format_of, layout
+from ..io._source import MissingValueError
 from ..models import load
 
 __all__ = ["run"]
@@ -37,6 +39,19 @@ def run(
             raise ValueError(f"--out: the folder {out.parent} does not exist")
         if out.is_dir() or any(out.exists() and out.samefile(path) for path in (data, model_path)):
             raise ValueError(f"--out must be a file of its own; got {out}")
+    with _of_every_row():
+        try:
+            return _predict(model, data, out, proba, options)
+        except FileFormatError as error:
+            if not options.get("target"):
+                raise
+            # Predictions need no target: if it is what could not be read, there is no score; otherwise this fails as well.
+            about = _predict(model, data, out, proba, _without_target(options))
+            return about | {"no_score": str(error).partition("; ")[0]}
+
+
+def _predict(model: Any, data: Path, out: Path, proba: bool, options: dict[str, Any]) -> dict[str, Any]:
+    """Read, predict and write, block by block."""
     predictions: list[Array] = []
     targets: list[Array] = []
     with _written(out) as file:
@@ -55,6 +70,24 @@ def run(
     if targets:
         about |= _score(model, np.concatenate(targets), np.concatenate(predictions))
     return about
+
+
+@contextmanager
+def _of_every_row() -> Iterator[None]:
+    """Say of a missing value what can be done here, where no row is left out."""
+    try:
+        yield
+    except MissingValueError as error:
+        raise FileFormatError(
+            f"{error.where}: the value is missing, and every row gets a prediction; fill it in, or take the row out of the file"
+        ) from None
+
+
+def _without_target(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options for reading the same features alone."""
+    if "features" in options:
+        return options | {"target": None}
+    return options | {"target": None, "drop": [*(options.get("drop") or []), *options["target"]]}
 
 
 @contextmanager

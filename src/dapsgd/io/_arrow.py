@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, Options, Source, reading
+from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Source, reading
 
 __all__ = ["look", "open_source"]
 
@@ -141,10 +141,7 @@ def _column(path: Path, name: str, column: Any, rows: Array) -> Array:
     pa = pyarrow()
     if column.null_count:
         first = rows[np.argmax(column.is_null().to_numpy(zero_copy_only=False))]
-        raise FileFormatError(
-            f"{path}: column {name!r}, row {first}: the value is missing; fill it in, or leave out such rows with "
-            "skip_missing=True (--skip-missing), or the column with drop (--drop)"
-        )
+        raise MissingValueError(f"{path}: column {name!r}, row {first}")
     if _is_text(column.type):
         return np.array(column.to_pylist(), dtype=object)
     if column.type not in (pa.float32(), pa.float64()):

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import FileFormatError
 from ._columns import Picked, pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, Options, Source, open_bytes, reading
+from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Source, open_bytes, reading
 
 __all__ = ["look", "open_source"]
 
@@ -193,10 +193,7 @@ def _column(layout: _Layout, j: int) -> str:
 def _check_number(path: Path, layout: _Layout, j: int, field: str, line: int) -> None:
     where = f"{path}: line {line}, column {_column(layout, j)}"
     if _is_missing(field):
-        raise FileFormatError(
-            f"{where}: the value is missing; fill it in, or leave out such rows with skip_missing=True (--skip-missing), "
-            "or the column with drop (--drop)"
-        )
+        raise MissingValueError(where)
     try:
         value = float(field)
     except ValueError:

@@ -16,7 +16,18 @@ from .._checks import flag, known_name, positive_integer
 from ..errors import FileFormatError
 from ._dataset import Array
 
-__all__ = ["BLOCK_BYTES", "Block", "Column", "Options", "Source", "make_options", "no_rows", "open_bytes", "reading"]
+__all__ = [
+    "BLOCK_BYTES",
+    "Block",
+    "Column",
+    "MissingValueError",
+    "Options",
+    "Source",
+    "make_options",
+    "no_rows",
+    "open_bytes",
+    "reading",
+]
 
 Column = str | int  # by name or by position, from the end if negative
 BLOCK_BYTES = 1 << 23  # of a block of rows, about: what conversion needs of memory is a few of these
@@ -104,6 +115,17 @@ class Source(NamedTuple):
     columns: Callable[[int, int], tuple[int, bool]] | None = None
     # How many rows with a missing value have been left out so far.
     skipped: Callable[[], int] = int
+
+
+class MissingValueError(FileFormatError):
+    """A value is missing; ``where`` says which, and the sentence what to do when a model is fitted."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(
+            f"{where}: the value is missing; fill it in, or leave out such rows with skip_missing=True (--skip-missing), "
+            "or the column with drop (--drop)"
+        )
 
 
 def no_rows(path: Any, source: Source) -> FileFormatError:
