@@ -32,6 +32,9 @@ Array = np.ndarray[Any, Any]
 
 _STORE = 200_000_000  # bytes of shared memory of a private Ray, next to those of the data and of messages
 _CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 15.0
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # how HTTP/2, on which Ray speaks, begins
+_SETTINGS = 4  # the kind of frame that answers it
 _BLOCK_ROWS = 64  # at least, so that the prox does not cost more than the gradient
 _ROWS_A_COLUMN = 2  # at least: a block with fewer is so much rougher than the whole that its step loses what it gains
 _BLOCKS = 16
@@ -89,13 +92,19 @@ def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
 
 
 def _check_address(address: str) -> None:
-    """Raise unless somebody listens at an address: Ray itself takes minutes to give up."""
+    """Raise unless somebody listens at an address and answers as Ray would: Ray itself takes minutes to give up."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS):
-            pass
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS) as line:
+            if os.environ.get("RAY_USE_TLS", "0") == "0":
+                line.settimeout(_ANSWER_SECONDS)
+                line.sendall(_HELLO)
+                with line.makefile("rb") as answer:
+                    frame = answer.read(4)  # three bytes of length, and the kind
+                if len(frame) < 4 or frame[3] != _SETTINGS:
+                    raise OSError("whoever listens there is no Ray")
     except (OSError, ValueError, OverflowError) as error:
         raise ClusterError(
             f"Ray: address {address!r} cannot be reached ({error}); it must be 'auto', or host:port as 'ray start --head' says"
