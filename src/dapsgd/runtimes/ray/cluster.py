@@ -9,6 +9,7 @@ import os
 import socket
 import tempfile
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,29 +56,21 @@ def import_ray() -> Any:
 @contextmanager
 def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
     """Join the cluster, or start a private one, and leave things as they were afterwards."""
-    if config.address is None:  # for a private Ray; its programs read this, some of it when they are imported
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
-        os.environ.setdefault("RAY_raylet_start_wait_time_s", f"{config.start_seconds:.0f}")  # 30 are few on a busy machine
-        os.environ.setdefault("RAY_agent_register_timeout_ms", f"{1e3 * config.start_seconds:.0f}")
     ray = import_ray()
     if ray.is_initialized():  # by the user: it is theirs, and there can be only one
         yield ray
         return
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if config.address is None:
-        try:
-            ray.init(
-                address="local",
-                num_cpus=max(1, round(cpus)),
-                include_dashboard=False,
-                _node_ip_address="127.0.0.1",
-                object_store_memory=_STORE + store,
-                **quiet,
-            )
-        except Exception as error:  # Ray has no class of its own for a start that took too long
-            said = " ".join(str(error).split())[:300]
-            raise ClusterError(f"Ray: a private Ray did not start, perhaps because the machine is busy: {said}") from error
+        _start(
+            ray,
+            config.start_seconds,
+            num_cpus=max(1, round(cpus)),
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",
+            object_store_memory=_STORE + store,
+            **quiet,
+        )
     else:
         _check_address(config.address)
         try:
@@ -89,6 +82,32 @@ def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _start(ray: Any, seconds: float, **options: Any) -> None:
+    """Start a private Ray; again, for so long, where the machine is so busy that Ray gives up on its own helpers."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            ray.init(address="local", **options)
+            return
+        except Exception as error:  # Ray has no class of its own for a start that took too long
+            _end_what_began(ray, error)
+            said = " ".join(str(error).split())[:300]
+            if "timed out" not in said or time.monotonic() > end:
+                raise ClusterError(f"Ray: a private Ray did not start, perhaps because the machine is busy: {said}") from error
+
+
+def _end_what_began(ray: Any, error: BaseException) -> None:
+    """End the processes of a Ray that did not start: it forgets about them, but where it failed they are still known."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        node: Any = frame.f_locals.get("self")
+        if hasattr(node, "kill_all_processes"):
+            with contextlib.suppress(Exception):
+                node.kill_all_processes(check_alive=False, allow_graceful=True)
+    ray.shutdown()
 
 
 def _check_address(address: str) -> None:
