@@ -494,12 +494,12 @@ def test_a_signal_in_the_midst_of_an_iteration_has_the_last_point_written(algori
     name = "packed_prox" if algorithm == "fista" else "penalty"
     original = getattr(ds.Problem, name)
 
-    def interrupted(self, *arguments):
+    def interrupted(self, *arguments, **options):
         calls.extend([path.stat().st_mtime_ns] if path.exists() else [])
         if len(calls) == 2:
             signal.raise_signal(signal.SIGINT)
             calls.append(0)  # not reached: it does not wait
-        return original(self, *arguments)
+        return original(self, *arguments, **options)
 
     monkeypatch.setattr(ds.Problem, name, interrupted)
     with pytest.raises(KeyboardInterrupt):

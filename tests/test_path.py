@@ -199,6 +199,7 @@ def test_on_a_factor_of_the_data_the_answers_are_the_same(monkeypatch, name, fit
         assert there.objective(result.x, result.intercept) == pytest.approx(result.objective, rel=1e-12)
         assert result.objective == pytest.approx(plain.objectives[k], rel=1e-8)
         assert result.gap >= result.objective - plain.objectives[k] - 1e-12
+        assert result.trace.passes[-1] == pytest.approx(result.passes)
         assert result.residual == pytest.approx(there.residual(result.x, result.intercept), rel=1e-6, abs=1e-14)
     np.testing.assert_allclose(found.intercepts, plain.intercepts, atol=1e-4)
 

@@ -1,6 +1,7 @@
 """The site: its checker finds what it should, and what is said in several places agrees."""
 
 import importlib.util
+import json
 import re
 import sys
 from pathlib import Path
@@ -78,6 +79,13 @@ def test_what_was_measured_is_written_or_said_to_be_missing(tmp_path):
     assert "make bench" in measured.throughput(tmp_path / "gone.json")
     kept = ROOT / "benchmarks" / "results" / "throughput.json"
     assert "dap-sgd, 2 workers" in measured.throughput(kept).splitlines()[0]
+
+
+def test_the_tables_against_peers_are_those_of_the_figures():
+    report = load(ROOT / "benchmarks" / "peers" / "report.py")
+    kept = ROOT / "benchmarks" / "results" / "peers.json"
+    assert report.markdown(json.loads(kept.read_text(encoding="utf-8"))) == kept.with_suffix(".md").read_text(encoding="utf-8")
+    assert [report.accuracy_text(goal) for goal in (1e-3, 1e-12, 5e-4)] == ["10⁻³", "10⁻¹²", "0.0005"]
 
 
 def test_every_page_is_in_a_table_of_contents():

@@ -1,4 +1,8 @@
-"""Tables in Markdown."""
+"""Tables in Markdown; ``python benchmarks/peers/report.py benchmarks/results/peers.json`` writes them again to ``peers.md``."""
+
+import json
+import sys
+from pathlib import Path
 
 OURS = "dapsgd_"
 
@@ -11,8 +15,8 @@ def label(solver):
 
 def median_of(problem, solver, goal):
     """Seconds, or None."""
-    row = problem["solvers"].get(solver, {})
-    return row.get("goals", {}).get(goal, {}).get("median")
+    goals = problem["solvers"].get(solver, {}).get("goals", {})
+    return next((found.get("median") for key, found in goals.items() if float(key) == goal), None)  # keys in a file are text
 
 
 def best_peer(problem, goal):
@@ -25,6 +29,13 @@ def best_peer(problem, goal):
 def seconds_text(value):
     """Three digits."""
     return f"{value:#.3g}".rstrip(".") if value else "–"
+
+
+def accuracy_text(goal):
+    """A power of ten as such, so that no line is broken at its minus sign; anything else as a number."""
+    exponent = f"{goal:.0e}".partition("e")[2]
+    power = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if goal == float(f"1e{exponent}") else f"{goal:g}"
 
 
 def size_text(spec):
@@ -46,7 +57,7 @@ def comparison(report):
             cells = [
                 problem["spec"]["name"],
                 size_text(problem["spec"]),
-                f"{goal:g}",
+                accuracy_text(goal),
                 label(peer) if peer else "–",
                 seconds_text(seconds),
                 seconds_text(ours),
@@ -75,8 +86,9 @@ def left_out(report):
     for problem in report["problems"]:
         for name, row in problem["solvers"].items():
             if "left_out" in row:
-                reasons.setdefault((label(name), row["left_out"]), []).append(problem["spec"]["name"])
-    return [f"- {name}: {reason}: {', '.join(where)}" for (name, reason), where in reasons.items()]
+                reasons.setdefault(label(name), {}).setdefault(row["left_out"], []).append(problem["spec"]["name"])
+    lines = {name: "; ".join(f"{why} ({', '.join(where)})" for why, where in found.items()) for name, found in reasons.items()}
+    return [f"- {name}: {line}" for name, line in lines.items()]
 
 
 def compile_times(report):
@@ -94,11 +106,12 @@ def markdown(report):
     """The whole page."""
     machine = ", ".join(f"{key} {value}" for key, value in report["machine"].items())
     versions = ", ".join(f"{name} {number}" for name, number in sorted(report["versions"].items()))
+    cut = f" Solvers are cut at {report['patience']:g} times the best." if "patience" in report else ""
     parts = [
         [
             "# Against peers",
             "",
-            f"Seconds to relative suboptimality, median of {report['repeats']}; ratio: ours / best peer's.",
+            f"Seconds to relative suboptimality, median of {report['repeats']}; ratio: ours / best peer's.{cut}",
         ],
         [machine, "", versions],
         comparison(report),
@@ -110,3 +123,8 @@ def markdown(report):
         compile_times(report),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+if __name__ == "__main__":
+    source = Path(sys.argv[1])
+    source.with_suffix(".md").write_text(markdown(json.loads(source.read_text())))

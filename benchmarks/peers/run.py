@@ -77,6 +77,7 @@ def parse():
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that one run may take")
     parser.add_argument("--patience", type=float, default=20.0, help="cut a solver at so many times the best")
     parser.add_argument("--python", nargs="+", default=[], metavar="PEER=PATH", help="interpreters of peers")
+    parser.add_argument("--update", action="store_true", help="keep what is known of other problems in --out")
     parser.add_argument("--out", type=Path, default=RESULTS / "peers.json")
     options = parser.parse_args()
     every = {spec.name: spec for spec in problems.SETS["all"]}
@@ -110,7 +111,11 @@ def main():
     names = chosen_solvers(options.solvers, options.python)
     store = RESULTS / "optima.json"
     optima = json.loads(store.read_text()) if store.exists() and not options.quick else {}
-    report = {"machine": machine(), "repeats": options.repeats, "versions": {}, "problems": []}
+    report = {"machine": machine(), "repeats": options.repeats, "patience": options.patience, "versions": {}, "problems": []}
+    known = json.loads(options.out.read_text()) if options.update and options.out.exists() else report
+    if any(known[key] != report[key] for key in ("machine", "repeats")):
+        sys.exit(f"{options.out} was measured in another way, or on another machine: leave --update out")
+    report, places = known, {about["spec"]["name"]: place for place, about in enumerate(known["problems"])}
     for spec in options.specs:
         print(f"{spec.name}: n={spec.n:,} p={spec.p:,}", flush=True)
         settings = {"repeats": options.repeats, "limit": options.limit, "patience": options.patience}
@@ -118,7 +123,8 @@ def main():
         result = study.run()
         if result["reference_above_lowest"] > 1e-9:
             print(f"  FISTA's optimum was {result['reference_above_lowest']:.1e} above the lowest seen", flush=True)
-        report["problems"].append(result)
+        place = places.setdefault(spec.name, len(report["problems"]))
+        report["problems"][place : place + 1] = [result]
         report["versions"] |= {row["package"]: row["version"] for row in result["solvers"].values() if "package" in row}
         write(options.out, json.dumps(report, indent=1) + "\n")
         write(options.out.with_suffix(".md"), markdown(report))

@@ -55,11 +55,12 @@ class Factored:
         if original.fit_intercept:
             free = gram.centre - gram.means @ result.x.reshape(original.p, -1)
             intercept = float(free[0]) if len(original.shape) == 1 else free
-        x = original.pack(result.x, intercept)
+        x, share = original.pack(result.x, intercept), self.problem.n / original.n
         return replace(
             result,
             intercept=intercept,
-            passes=result.passes * self.problem.n / original.n,
+            passes=share * result.passes,
+            trace=replace(result.trace, passes=share * result.trace.passes),
             _residual=partial(original.packed_residual, x),
             message=f"{result.message}, on a factor of the data",
         )

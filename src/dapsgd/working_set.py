@@ -122,7 +122,10 @@ def compile_for(problem: Problem) -> None:
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2))
     ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
-    GramModel(part, np.ones((1, 1)), few, few).sweep()
+    model = GramModel(part, np.ones((1, 1)), few, few + 1.0, space.lasso)
+    model.sweep()
+    model.state[0][...] = 1.0
+    model.jump(1.0)
     row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
     run(loss_second_derivatives, problem.loss, *row, np.empty(1))
     _compiled.add(kinds)
