@@ -8,6 +8,7 @@ Every case runs in a process of its own, so that the start of a private Ray coun
 from __future__ import annotations
 
 import argparse
+import http.server
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -53,6 +55,12 @@ def silent(folder):
         ds.solve(fused(), runtime=ds.Ray(f"127.0.0.1:{somebody.getsockname()[1]}"))
 
 
+def web(folder):
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as somebody:
+        threading.Thread(target=somebody.handle_request, daemon=True).start()
+        ds.solve(fused(), runtime=ds.Ray(f"127.0.0.1:{somebody.server_port}"))
+
+
 def no_route(folder):
     ds.solve(fused(), runtime=ds.Ray("192.0.2.1:6379"))  # an address that is for examples only
 
@@ -62,6 +70,7 @@ def no_name(folder):
 
 
 def auto(folder):
+    """On a machine without any Ray."""
     ds.solve(fused(), runtime=ds.Ray("auto"))
 
 
@@ -112,7 +121,8 @@ def unwritable(folder):
 
 CASES = {
     "nobody": (nobody, "ClusterError", "address .* cannot be reached"),
-    "silent": (silent, "ClusterError", "no cluster to join at address"),
+    "silent": (silent, "ClusterError", "address .* cannot be reached"),
+    "web": (web, "ClusterError", "address .* cannot be reached .*no Ray"),
     "no_route": (no_route, "ClusterError", "address .* cannot be reached"),
     "no_name": (no_name, "ClusterError", "address .* cannot be reached"),
     "auto": (auto, "ClusterError", "no cluster to join at address 'auto'"),

@@ -9,6 +9,7 @@ import os
 import socket
 import tempfile
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,9 @@ Array = np.ndarray[Any, Any]
 
 _STORE = 200_000_000  # bytes of shared memory of a private Ray, next to those of the data and of messages
 _CONNECT_SECONDS = 5.0
+_ANSWER_SECONDS = 15.0
+_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # how HTTP/2, on which Ray speaks, begins
+_SETTINGS = 4  # the kind of frame that answers it
 _BLOCK_ROWS = 64  # at least, so that the prox does not cost more than the gradient
 _ROWS_A_COLUMN = 2  # at least: a block with fewer is so much rougher than the whole that its step loses what it gains
 _BLOCKS = 16
@@ -52,29 +56,21 @@ def import_ray() -> Any:
 @contextmanager
 def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
     """Join the cluster, or start a private one, and leave things as they were afterwards."""
-    if config.address is None:  # for a private Ray; its programs read this, some of it when they are imported
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
-        os.environ.setdefault("RAY_raylet_start_wait_time_s", f"{config.start_seconds:.0f}")  # 30 are few on a busy machine
-        os.environ.setdefault("RAY_agent_register_timeout_ms", f"{1e3 * config.start_seconds:.0f}")
     ray = import_ray()
     if ray.is_initialized():  # by the user: it is theirs, and there can be only one
         yield ray
         return
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if config.address is None:
-        try:
-            ray.init(
-                address="local",
-                num_cpus=max(1, round(cpus)),
-                include_dashboard=False,
-                _node_ip_address="127.0.0.1",
-                object_store_memory=_STORE + store,
-                **quiet,
-            )
-        except Exception as error:  # Ray has no class of its own for a start that took too long
-            said = " ".join(str(error).split())[:300]
-            raise ClusterError(f"Ray: a private Ray did not start, perhaps because the machine is busy: {said}") from error
+        _start(
+            ray,
+            config.start_seconds,
+            num_cpus=max(1, round(cpus)),
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",
+            object_store_memory=_STORE + store,
+            **quiet,
+        )
     else:
         _check_address(config.address)
         try:
@@ -88,14 +84,46 @@ def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
         ray.shutdown()
 
 
+def _start(ray: Any, seconds: float, **options: Any) -> None:
+    """Start a private Ray; again, for so long, where the machine is so busy that Ray gives up on its own helpers."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # by default Ray's workers give way to everybody else's programs
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            ray.init(address="local", **options)
+            return
+        except Exception as error:  # Ray has no class of its own for a start that took too long
+            _end_what_began(ray, error)
+            said = " ".join(str(error).split())[:300]
+            if "timed out" not in said or time.monotonic() > end:
+                raise ClusterError(f"Ray: a private Ray did not start, perhaps because the machine is busy: {said}") from error
+
+
+def _end_what_began(ray: Any, error: BaseException) -> None:
+    """End the processes of a Ray that did not start: it forgets about them, but where it failed they are still known."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        node: Any = frame.f_locals.get("self")
+        if hasattr(node, "kill_all_processes"):
+            with contextlib.suppress(Exception):
+                node.kill_all_processes(check_alive=False, allow_graceful=True)
+    ray.shutdown()
+
+
 def _check_address(address: str) -> None:
-    """Raise unless somebody listens at an address: Ray itself takes minutes to give up."""
+    """Raise unless somebody listens at an address and answers as Ray would: Ray itself takes minutes to give up."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS):
-            pass
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS) as line:
+            if os.environ.get("RAY_USE_TLS", "0") == "0":
+                line.settimeout(_ANSWER_SECONDS)
+                line.sendall(_HELLO)
+                with line.makefile("rb") as answer:
+                    frame = answer.read(4)  # three bytes of length, and the kind
+                if len(frame) < 4 or frame[3] != _SETTINGS:
+                    raise OSError("whoever listens there is no Ray")
     except (OSError, ValueError, OverflowError) as error:
         raise ClusterError(
             f"Ray: address {address!r} cannot be reached ({error}); it must be 'auto', or host:port as 'ray start --head' says"
