@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import warnings
 from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
@@ -61,6 +62,7 @@ def fuzz(name: str, runs: int, seconds: int, seed: int) -> None:
 
     import targets
 
+    warnings.simplefilter("error")  # a file that is refused must not first be complained about in NumPy's words
     target, findings = targets.TARGETS[name], HERE / "findings"
     findings.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as corpus:

@@ -132,6 +132,7 @@ DAMAGE = {
     "odd numbers": (lambda a: a | {"about": about_of(a, numbers={"objective_": "x"})}, "makes no sense"),
     "no JSON": (lambda a: a | {"about": a["about"][:-3]}, "does not say what it is"),
     "list": (lambda a: a | {"about": np.frombuffer(b"[]", np.uint8)}, "does not say what it is"),
+    "no bytes": (lambda a: a | {"about": np.full(9, np.nan)}, "does not say what it is"),
     "deep": (lambda a: a | {"about": np.frombuffer(b"[" * 100_000, np.uint8)}, "does not say what it is"),
     "no about": (lambda a: {k: v for k, v in a.items() if k != "about"}, "lacks about"),
     "no coef": (lambda a: {k: v for k, v in a.items() if k != "coef"}, "lacks coef"),

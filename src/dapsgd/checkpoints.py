@@ -344,7 +344,7 @@ def read_checkpoint(path: Path, expected: dict[str, Any]) -> dict[str, dict[str,
             entries = archive.infolist()
             if sum(entry.file_size for entry in entries) > path.stat().st_size or any(entry.compress_type for entry in entries):
                 raise ValueError("its entries do not add up to it")
-            about = json.loads(stored_array(path, archive, "about").astype(np.uint8).tobytes().decode())
+            about = json.loads(stored_array(path, archive, "about").tobytes().decode())
             _compare(path, about, expected)
             parts: dict[str, dict[str, Any]] = {str(part): dict(content) for part, content in about["parts"].items()}
             for entry in entries:

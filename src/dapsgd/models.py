@@ -202,7 +202,7 @@ def _read(path: Path) -> dict[str, Array]:
 
 def _read_about(path: Path, stored: Array) -> dict[str, Any]:
     try:
-        about = json.loads(stored.astype(np.uint8).tobytes().decode())
+        about = json.loads(stored.tobytes().decode())
     except (ValueError, RecursionError):
         about = None
     if not isinstance(about, dict) or about.get("format") != _FORMAT:
