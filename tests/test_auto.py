@@ -304,40 +304,6 @@ def test_products_that_are_cut_into_blocks_are_the_same(monkeypatch):
     assert np.allclose(gram.make_gram(problem).Q, 2.0 * Z.T @ Z / 1000, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("alike", [False, True])
-def test_a_sweep_in_several_threads_leads_down_to_the_same_minimum(monkeypatch, sparse, alike):
-    rng = np.random.default_rng(0)
-    C = rng.standard_normal((2000, 30)) * (rng.random((2000, 30)) < 0.5) + 3.0 * alike
-    y, lam = rng.standard_normal(2000), 5.0
-    X = csr_matrix(C) if sparse else C
-    problem = ds.Problem(X, y, ds.Squared(1000.0), ds.L1(lam))  # the mean over 2,000 rows: half the sum of squares
-    best = ds.solve(problem, "fista", tol=1e-13, max_iter=100_000).objective
-    monkeypatch.setattr(descent, "threads_for", lambda size: 3)
-    chosen = columns.no_columns(problem)
-    chosen.add(np.arange(30))
-    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(30), np.arange(31))
-    none = np.zeros((0, 1))
-    W, slopes = np.zeros((30, 1)), -(C.T @ y)[:, None]
-    model = descent.ColumnModel(part, chosen, np.ones((2000, 0)), np.ones(2000), 0.0, slopes, W, none)
-
-    def value(w):
-        return float(problem.objective(w[:, 0]))
-
-    before, threads = value(W), len(model._edges) - 1
-    assert threads == 3
-    for _ in range(20):
-        model.sweep()
-        after = value(model.state[0])
-        assert after <= before * (1.0 + 1e-12)
-        before = after
-    assert (len(model._edges) == 2) == alike  # columns that look alike must not be stepped on at the same time
-    np.testing.assert_allclose(model.state[1][:, 0], C @ model.state[0][:, 0], atol=1e-10)
-    w, arrived = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-10, 5000)
-    assert arrived
-    assert value(w) == pytest.approx(best, rel=1e-9)
-
-
 def test_a_rough_gram_matrix_is_right_to_seven_digits_and_given_up_where_numbers_are_extreme():
     rng = np.random.default_rng(0)
     X, weights = rng.standard_normal((9000, 12)), rng.uniform(0.1, 1.0, 9000)

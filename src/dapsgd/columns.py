@@ -76,11 +76,6 @@ class DenseColumns:
         """Return the columns in the form that compiled code reads."""
         return DenseRows(self._memory[: self._count], weights)
 
-    @property
-    def sizes(self) -> Array:
-        """The bytes of each column."""
-        return np.full(self._count, len(self._X) * self._X.itemsize)
-
     def block_norms(self, weights: Array, starts: Array) -> Array:
         """Return the norm of ``C.T @ diag(weights) @ C`` for each block of columns."""
         columns = self._memory[: self._count]
@@ -133,13 +128,6 @@ class SparseColumns:
     def _rows(self) -> SparseRows:
         data = self._matrix.data
         return SparseRows(data, data, self._matrix.indices, self._matrix.indptr, self._index)
-
-    @property
-    def sizes(self) -> Array:
-        """The bytes of each column."""
-        entry = self._matrix.data.itemsize + self._matrix.indices.itemsize
-        sizes: Array = (self._matrix.indptr[self._index + 1] - self._matrix.indptr[self._index]).astype(np.int64) * entry
-        return sizes
 
     def add(self, index: Array) -> None:
         """Append columns to the selection."""

@@ -23,7 +23,6 @@ import numpy as np
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
 from .rows import inner
-from .runtimes._blas import threads_for, together
 
 __all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
 
@@ -223,8 +222,7 @@ class ColumnModel:
         bounds = _never_zero(columns.block_norms(weights, part.starts) + ridge)
         regularizer = UnitHandle(part.handle.code, part.handle.data)
         self._arguments = (regularizer, part.which, part.starts, bounds, columns.weighted(weights), ridge, self._start, slopes)
-        self._edges = _fair_shares(np.add.reduceat(columns.sizes, part.starts[:-1]))
-        self._alive, self._memory = part.handle, [_memory(part, W) for _ in self._edges[1:]]
+        self._alive, self._memory = part.handle, _memory(part, W)
         self._run = prepared(sweep_columns, *self._arguments)
 
     def jump(self, tol: float) -> bool:
@@ -234,7 +232,7 @@ class ColumnModel:
     def sweep(self) -> float:
         """Step on every unit once, and on what is free."""
         W, along, shift = self.state
-        longest = self._step_on_units(W, along)
+        longest = float(self._run(*self._arguments, along, W, self._memory))
         if shift.size:
             left = self._at_free + self._free.T @ (self._weights[:, None] * along)
             move = -self._inverse @ left
@@ -242,34 +240,6 @@ class ColumnModel:
             shift += move
             longest = max(longest, float(np.abs(left).max()))
         return longest
-
-    def _step_on_units(self, W: Array, along: Array) -> float:
-        """Step on every unit once, in several threads if there is enough to do; return the longest step.
-
-        Each thread has units of its own and does not see what the others do meanwhile. The model is a sum over the threads
-        but for the product of what they change. Where that undoes more than half of what all gain, the mean of what each of
-        them alone would lead to is taken, which is never worse; and from then on they go one after the other.
-        """
-        count = len(self._edges) - 1
-        if count == 1:
-            return float(self._run(*self._arguments, 0, self._edges[1], along, W, self._memory[0])[0])
-        before, own = W.copy(), [along.copy() for _ in range(count)]
-        found = [(0.0, 0.0)] * count
-
-        def step(k: int) -> None:
-            edges = self._edges[k], self._edges[k + 1]
-            found[k] = self._run(*self._arguments, *edges, own[k], W, self._memory[k])
-
-        together(count, step)
-        changes = [after - along for after in own]
-        change = sum(changes[1:], start=changes[0])
-        products = self._bend(change) - sum(self._bend(part) for part in changes)
-        if products > sum(fall for _, fall in found):
-            W[...] = before + (W - before) / count
-            change = change / count
-            self._edges = self._edges[[0, -1]]
-        along += change
-        return max(longest for longest, _ in found)
 
     def _bend(self, along: Array) -> float:
         return float(np.einsum("i,ij,ij->", self._weights, along, along))
@@ -281,14 +251,6 @@ class ColumnModel:
         linear = float(np.vdot(self._slopes, move)) + float(np.vdot(self._at_free, shift))
         bent = self._bend(along) + self._ridge * float(np.vdot(move, move))
         return linear + 0.5 * bent
-
-
-def _fair_shares(sizes: Array) -> Array:
-    """Return the edges of successive units that make up about the same number of bytes, one piece for each thread."""
-    total = np.cumsum(sizes)
-    count = min(threads_for(int(total[-1])), len(sizes)) if len(sizes) else 1
-    between = np.searchsorted(total, [total[-1] * k / count for k in range(1, count)])
-    return np.concatenate([[0], between, [len(sizes)]]).astype(np.int64)
 
 
 def _memory(part: Part, W: Array) -> Array:
@@ -450,19 +412,16 @@ def sweep_columns(
     ridge: float,
     first: Array,
     slopes: Array,
-    from_unit: int,
-    to_unit: int,
     along: Array,
     W: Array,
     memory: Array,
-) -> tuple[float, float]:
-    """Step on some units of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``.
+) -> float:
+    """Step on every unit of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``.
 
-    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. Return the longest step, and how far
-    the model falls at least.
+    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. Return the longest step.
     """
-    longest, fall = 0.0, 0.0
-    for u in range(from_unit, to_unit):
+    longest = 0.0
+    for u in range(which.size):
         start, stop, bound = starts[u], starts[u + 1], bounds[u]
         size = (stop - start) * W.shape[1]
         point, new = memory[0, :size], memory[1, :size]
@@ -477,6 +436,5 @@ def sweep_columns(
                 if move != 0.0:
                     W[r, c] += move
                     longest = max(longest, abs(move) * bound)
-                    fall += 0.5 * bound * move * move
                     columns.add_multiple(r, move, along, c)
-    return longest, fall
+    return longest

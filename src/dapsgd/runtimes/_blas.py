@@ -10,7 +10,7 @@ from typing import Any
 
 from ._team import Team
 
-__all__ = ["over_rows", "single_threaded_blas", "threads_for", "together"]
+__all__ = ["over_rows", "single_threaded_blas"]
 
 _WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 
@@ -62,22 +62,12 @@ def _blas_threads() -> int:
     return min((library.num_threads for library in _controller().select(user_api="blas").lib_controllers), default=1)
 
 
-def threads_for(size: int) -> int:
-    """Return how many threads a loop over so many bytes is worth: one, or as many as BLAS may use."""
-    return _blas_threads() if size > _WORTH_A_THREAD else 1
-
-
-def together(count: int, task: Callable[[int], object]) -> None:
-    """Call ``task(k)`` for every k below ``count``, each in a thread of its own."""
+def over_rows(n: int, size: int, task: Callable[[int, int], object]) -> None:
+    """Call ``task(start, stop)`` for rows that make up all n, in as many threads as BLAS may use if there are enough bytes."""
+    count = max(1, min(_blas_threads() if size > _WORTH_A_THREAD else 1, n))
+    bounds = [n * k // count for k in range(count + 1)]
     with Team(count - 1) as team:
         for who in range(count - 1):
-            team.assign(who, partial(task, who))
-        task(count - 1)
+            team.assign(who, partial(task, bounds[who], bounds[who + 1]))
+        task(bounds[-2], bounds[-1])
         team.finish()
-
-
-def over_rows(n: int, size: int, task: Callable[[int, int], object]) -> None:
-    """Call ``task(start, stop)`` for rows that make up all n, in as many threads as so many bytes are worth."""
-    count = max(1, min(threads_for(size), n))
-    bounds = [n * k // count for k in range(count + 1)]
-    together(count, lambda k: task(bounds[k], bounds[k + 1]))
