@@ -2,7 +2,7 @@
 
     python soak/ray_faults.py [--repeat 10] [--only worker shard stall node join driver]
 
-Each run must reach the optimum, and account for every message: pushed = applied + refused + lost. A second kind of run adds
+Each run must reach the optimum, and account for every message: pushed = applied + fenced. A second kind of run adds
 the same number at every update, so that one that is applied twice, or not at all, shows in the last bit. No delay may be above
 the bound, and no process may be left. Exits with 1 if anything is wrong.
 """
@@ -113,8 +113,8 @@ def stall(index, seconds=10.0):
 def check(result, counted=False, best=None):
     """Return what is wrong with a run, in words; nothing if all is well."""
     wrong, s = [], result.statistics
-    if s.pushed != s.applied + s.refused + s.lost:
-        wrong.append(f"pushed {s.pushed} != applied {s.applied} + refused {s.refused} + lost {s.lost}")
+    if s.pushed != s.applied + s.fenced:
+        wrong.append(f"pushed {s.pushed} != applied {s.applied} + fenced {s.fenced}, of which {s.lost} lost")
     if result.iterations != s.applied + s.lost:
         wrong.append(f"{result.iterations} iterations, but {s.applied} applied and {s.lost} lost")
     if best is not None and not result.objective <= best * (1 + 1e-6):

@@ -41,7 +41,7 @@ def main():
         for shards, workers in itertools.product((1, 2, 3), (1, 2, 3, 4)):
             run = ds.solve(posed, runtime=ds.Ray(shards=shards, workers=workers), tol=1e-8, max_passes=3000, seed=0)
             seen, off = run.statistics, abs(run.objective - threads) / threads
-            accounted = seen.pushed == seen.applied + seen.refused + seen.lost and run.iterations == seen.applied
+            accounted = seen.pushed == seen.applied + seen.fenced and run.iterations == seen.applied
             fine = off <= 1e-6 and accounted and len(run.delays) <= workers + 1
             worst, bad = max(worst, off), bad + (not fine)
             kind = "CSR" if sparse else "dense"

@@ -77,7 +77,7 @@ def fused(**options):
 
 def check_counts(result):
     seen = result.statistics
-    assert seen.pushed == seen.applied + seen.refused + seen.lost
+    assert seen.pushed == seen.applied + seen.fenced
     assert result.iterations == seen.applied + seen.lost == result.delays.sum()
 
 

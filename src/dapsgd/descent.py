@@ -86,12 +86,15 @@ def unit_handle(bound: Any) -> Handle:
     return make_handle(unit_entry, bound, 0, flat, 1.0, flat)
 
 
-def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_sweeps: int) -> tuple[Array, bool]:
-    """Descend until no step is longer than ``tol``; return W and whether it got there. ``penalty(W)`` is the regulariser."""
+def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_sweeps: int) -> tuple[Array, int | None]:
+    """Descend until no step is longer than ``tol``; return W and the sweeps it took, None if it did not get there.
+
+    ``penalty(W)`` is the regulariser.
+    """
     seen: list[list[Array]] = []
-    for _ in range(max_sweeps):
+    for sweeps in range(1, max_sweeps + 1):
         if not model.sweep() > tol:
-            return model.state[0], True
+            return model.state[0], sweeps
         seen.append([part.copy() for part in model.state])
         if len(seen) >= _BEFORE_JUMP and model.jump(tol):
             seen = []
@@ -101,7 +104,7 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
                 for part, better in zip(model.state, new, strict=True):
                     part[...] = better
             seen = []
-    return model.state[0], False
+    return model.state[0], None
 
 
 def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:

@@ -53,6 +53,7 @@ _WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others save
 _ENOUGH = 0.1  # a set is done when what its units want is this share of what all wanted
 _ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
 _SWEEPS = 1000
+_COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
 _STALLS = 2  # successive models whose minimum so many sweeps did not find
 
@@ -154,6 +155,7 @@ class _Search:
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
         self._stalled = 0
+        self._sweeps: int | None = None  # over columns, that the last step took
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
@@ -287,8 +289,7 @@ class _Search:
         wide = 0.0 if isinstance(self._columns, SparseColumns) else _WIDE * self._problem.n
         one_by_one = len(self._rows) > max(_TANGLED if self._tangled else _SMALL, wide)
         if not (self._quadratic or self._tangled) and len(self._rows) > _SMALL:
-            # A matrix that would be made anew in the next step does not pay.
-            one_by_one = one_by_one or min(_drift(self._weights, weights), _drift(self._before, weights)) > _DRIFT
+            one_by_one = one_by_one or not self._is_worth_a_matrix(weights)
         self._before = weights
         if not one_by_one:
             self._update_matrix(weights)
@@ -297,10 +298,10 @@ class _Search:
         part = Part(self._space.handle, self._chosen, self._starts)
         if one_by_one:
             single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
-            new, arrived = descend(single, self._penalty, tol, _SWEEPS_OF_COLUMNS)
+            new, sweeps = descend(single, self._penalty, tol, _SWEEPS_OF_COLUMNS)
             move = new - before
-            shift = single.state[2]
-            if not arrived:
+            shift, self._sweeps = single.state[2], sweeps
+            if sweeps is None:
                 self._weights = np.zeros_like(weights)  # to have a matrix made for those who are not content only
         else:
             border, inverse = self._border()
@@ -308,12 +309,20 @@ class _Search:
             if self._free.size:  # minimise over what is free first: what is left does not see the columns' means
                 matrix, slopes = matrix - border @ inverse @ border.T, slopes - border @ inverse @ at_free
             model = GramModel(part, matrix, slopes, before, self._space.lasso)
-            new, arrived = descend(model, self._penalty, tol, _SWEEPS)
+            new, sweeps = descend(model, self._penalty, tol, _SWEEPS)
             move = new - before
             shift = -inverse @ (at_free + border.T @ move)
-        self._stalled = 0 if arrived else self._stalled + 1
-        self._tangled = self._tangled or not arrived
+        self._stalled = 0 if sweeps is not None else self._stalled + 1
+        self._tangled = self._tangled or sweeps is None
         return bool(move.any() or shift.any()) and self._go(move, shift)
+
+    def _is_worth_a_matrix(self, weights: Array) -> bool:
+        """Tell whether the model should have a matrix: not if it would be made anew in the next step, or if few sweeps do."""
+        changed = _drift(self._weights, weights) > _DRIFT
+        if changed and _drift(self._before, weights) > _DRIFT:
+            return False
+        known = not changed and 2 * len(self._matrix) >= len(self._rows)
+        return known or self._sweeps is None or len(self._rows) < _COLUMNS_A_SWEEP * self._sweeps
 
     def _border(self) -> tuple[Array, Array]:
         """Return the model's products of the set's columns with the free ones, and the inverse of the free ones' own."""

@@ -20,8 +20,10 @@ class ClusterStatistics:
     ----------
     pushed, applied, refused, lost : int
         Messages that workers sent. Each was applied, refused because its worker had been taken for dead or the run was over, or
-        lost with whoever died: ``pushed == applied + refused + lost``. With several shards an update is lost if any of them
-        lacks it.
+        lost with whoever died. One that is lost has given up its place in the order: should it still come, it is refused.
+        With several shards an update is lost if any of them lacks it.
+    fenced : int
+        Refused or lost: ``pushed == applied + fenced``.
     repeated : int
         Messages that came a second time, and were left alone.
     shares : array
@@ -77,6 +79,11 @@ class ClusterStatistics:
             checkpoints=min(state["checkpoints"] for state in states),
             worker_moves=worker_moves,
         )
+
+    @property
+    def fenced(self) -> int:
+        """Messages that were kept out, or have lost their place."""
+        return self.refused + self.lost
 
     @property
     def brief(self) -> str:
