@@ -265,7 +265,7 @@ OTHERS = {
     "an X of words": (lambda: ds.Problem([["a"]], [1.0]), TypeError, "X"),
     "an X of dates": (lambda: ds.Problem(np.zeros((20, 2), "M8[s]"), Y), TypeError, "X"),
     "weights of words": (lambda: ds.Problem(X, Y, sample_weight=["a"] * 20), TypeError, "sample_weight"),
-    "no gap": (lambda: ds.Problem(X, Y, regularizer=ds.Box(0, 1)).duality_gap(np.zeros(6)), ValueError, "duality gap"),
+    "no gap": (lambda: ds.Problem(X, Y, regularizer=ds.Zero()).duality_gap(np.zeros(6)), ValueError, "duality gap"),
     "an intercept that is not fitted": (lambda: ds.Problem(X, Y).objective(np.zeros(6), 1.0), ValueError, "intercept"),
     "a step that blows up": (
         lambda: ds.solve(ds.Problem(X, Y), "dap-sgd", step=ds.Constant(1e6), max_iter=10_000),

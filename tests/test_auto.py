@@ -314,3 +314,56 @@ def test_a_rough_gram_matrix_is_right_to_seven_digits_and_given_up_where_numbers
         found = chosen.gram(weights, roughly=True) / scale**2
         np.testing.assert_allclose(found, exact, atol=1e-6 * exact.max())
         assert np.allclose(found, exact, rtol=1e-12) == (scale != 1.0)
+
+
+@pytest.mark.parametrize("regularizer", [ds.Zero(), ds.L1(0.0), ds.GroupLasso(0.0, 4), ds.FusedLasso(0.0)])
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+def test_where_nothing_is_penalised_a_linear_system_is_solved(regularizer, l2):
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.standard_normal((80, 12)), axis=1) * np.logspace(-3, 3, 12)  # correlated, and of all sizes
+    y, weights = rng.standard_normal(80), rng.uniform(0.5, 2.0, 80)
+    problem = ds.Problem(X, y, regularizer=regularizer, l2=l2, sample_weight=weights, fit_intercept=True)
+    run = ds.solve(problem)
+    ones = np.column_stack([X, np.ones(80)])
+    ridge = np.diag(np.r_[np.full(12, 80.0 * l2), 0.0])
+    best = np.linalg.solve(ones.T @ (weights[:, None] * ones) + ridge, ones.T @ (weights * y))
+    assert run.converged
+    assert "linear system" in run.message
+    np.testing.assert_allclose(run.x, best[:12], rtol=1e-6)
+    assert run.objective == pytest.approx(problem.objective(best[:12], best[12]), rel=1e-12)
+
+
+def test_of_columns_that_depend_on_each_other_the_shortest_answer_is_taken():
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.standard_normal((50, 4)), 2)
+    y = X @ np.arange(8.0) + rng.standard_normal(50)
+    run = ds.solve(ds.Problem(X, y, regularizer=ds.Zero()))
+    np.testing.assert_allclose(run.x, np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.05])
+def test_non_negative_coefficients_are_found_exactly(lam):
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.standard_normal((150, 60)), axis=1)  # neighbours are correlated, so that sweeps are slow
+    y = X @ np.maximum(rng.standard_normal(60), 0.0) + rng.standard_normal(150)
+    run = ds.solve(ds.Problem(X, y, ds.Squared(0.5), ds.NonNegative(lam)), tol=1e-8)
+    slopes = X.T @ (X @ run.x - y) / 150 + lam
+    assert run.converged
+    assert (run.x >= 0.0).all()
+    assert slopes.min() >= -1e-6
+    assert np.abs(slopes[run.x > 0.0]).max() <= 1e-6
+    assert run.iterations < 20
+
+
+def test_without_a_gap_the_chosen_algorithm_goes_on_to_a_smaller_residual():
+    """A residual that is small beside that at zero may be far from the optimum where columns are correlated."""
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.standard_normal((200, 40)), axis=1)
+    y = X @ np.repeat([0.0, 1.0, -0.5, 0.0], 10) + rng.standard_normal(200)
+    problem = ds.Problem(X, y, regularizer=ds.FusedLasso(0.01, l1=0.001))
+    best = ds.solve(problem, "fista", tol=1e-11, max_iter=100_000).objective
+    run, named = ds.solve(problem), ds.solve(problem, "gram")
+    assert run.converged
+    assert named.converged
+    assert run.objective - best <= 1e-6 * best
+    assert run.residual < 0.1 * named.residual

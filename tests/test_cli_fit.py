@@ -231,6 +231,27 @@ def test_the_strength_by_cross_validation_and_a_picture():
     np.testing.assert_allclose([float(v) for v in column("predictions.csv")], expected.predict(X))
 
 
+def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):
+    said = "the smallest tried: a smaller --eps goes on"
+    assert said in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5").output
+    assert said not in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "1e-5").output
+    assert "--eps needs --cv" in call("fit", "t.csv", "--target", "y", "--eps", "0.5").output
+
+
+def test_a_model_without_names_of_columns_says_that_it_takes_them_in_order():
+    model = ds.DAPRegressor().fit(X, Y)
+    models.save(model, "model.npz")
+    write("backwards.csv", X[:, ::-1], y=None, names=NAMES[::-1])
+    outcome = done("predict", "model.npz", "backwards.csv")
+    assert "the model has no names of columns: they were taken in order" in outcome.stderr
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], model.predict(X[:, ::-1]))
+    assert "no names by which to find them" in call("predict", "model.npz", "t.csv").output
+    models.save(model, "model.npz", feature_names=NAMES)
+    outcome = done("predict", "model.npz", "backwards.csv")
+    assert "taken in order" not in outcome.stderr
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv")], model.predict(X))
+
+
 def test_the_first_fit_of_all_says_why_it_takes_long(monkeypatch):
     said = "compiling, which is done once"
     monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: True)

@@ -106,7 +106,7 @@ def test_a_part_without_penalty_leaves_it_to_the_residual(regularizer):
     problem = ds.Problem(made._rows.X, made._targets[:, 0], regularizer=regularizer)
     run = ds.solve(problem, "dap-svrg", workers=2, tol=1e-6, max_passes=3000, seed=0)
     assert run.converged
-    assert run.gap == np.inf
+    assert not np.isfinite(run.gap)
     assert "the residual is below the tolerance" in run.message
 
 
@@ -133,3 +133,18 @@ def test_a_large_parameter_is_certified_with_one_more_copy_of_it(regularizer):
             assert tracemalloc.get_traced_memory()[1] < 1.3 * x.nbytes
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_bounds_on_both_sides_have_a_gap(loss, fit_intercept):
+    problem = cases.problem(loss, "l1", n=40, seed=3, l2=0.0, fit_intercept=fit_intercept).with_regularizer(ds.Box(-0.1, 0.2))
+    best = ds.solve(problem, "fista", tol=1e-11, max_iter=20_000)
+    assert has_gap(problem)
+    assert 0.0 <= best.gap <= 1e-8 * max(1.0, abs(best.objective))
+    inside = np.random.default_rng(0).uniform(-0.1, 0.2, problem.shape)
+    assert problem.duality_gap(inside) >= problem.objective(inside) - best.objective - 1e-9
+
+
+def test_a_bound_on_one_side_leaves_it_to_the_residual():
+    assert not has_gap(cases.problem("squared", "l1", l2=0.0).with_regularizer(ds.Box(0.0, np.inf)))

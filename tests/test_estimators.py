@@ -257,6 +257,18 @@ def test_frames(library):
     assert scaled[-1].feature_names_in_.tolist() == names
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_text_in_a_frame_are_named(library):
+    frames = pytest.importorskip(library)
+    numbers = {"a": X[:, 0], "even": X[:, 1] > 0.0, "whole": np.arange(len(X))}
+    frame = frames.DataFrame({"id": [f"sample {i}" for i in range(len(X))], **numbers, "tissue": ["skin"] * len(X)})
+    with pytest.raises(ValueError, match="code columns 'id', 'tissue' as numbers, or drop them"):
+        DAPRegressor().fit(frame, Y)
+    model = DAPRegressor().fit(frame[list(numbers)], Y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame)
+
+
 def test_in_pipelines_and_searches():
     model = make_pipeline(StandardScaler(), DAPRegressor())
     search = GridSearchCV(model, {"dapregressor__penalty": ["l1", "fused_lasso"], "dapregressor__alpha": [0.1, 1.0]}, cv=3)

@@ -406,6 +406,7 @@ def bad_arrays(folder):
     npy_with_header(folder / "overflow.npy", (2**62, 4))
     npy_with_header(folder / "short.npy", (3, 5))
     npy_with_header(folder / "object.npy", (2, 5), descr="|O")
+    npy_with_header(folder / "old.npy", (4, 5), descr="<a4")  # of which NumPy would warn
     np.savez(folder / "no X.npz", y=Y)
     np.savez(folder / "short y.npz", X=X, y=Y[:-1])
     np.savez(folder / "cube y.npz", X=X, y=Y.reshape(40, 1, 1))

@@ -201,3 +201,18 @@ def test_cut_and_flipped_files_never_fail_in_another_way(tmp_path, saved):
     assert refused > 200
     with pytest.raises(FileNotFoundError, match="there is no model file"):
         models.load(tmp_path / "none.npz")
+
+
+def test_columns_of_an_array_can_be_given_names(tmp_path):
+    model = FITS["regression"]()
+    models.save(model, tmp_path / "model.npz", feature_names=list("abcdef"))
+    assert list(models.load(tmp_path / "model.npz").feature_names_in_) == list("abcdef")
+    models.save(model, tmp_path / "model.npz")
+    assert not hasattr(models.load(tmp_path / "model.npz"), "feature_names_in_")
+
+
+@pytest.mark.parametrize("names", ["abcdef", [1, 2, 3, 4, 5, 6], list("abc"), list("aabcde")])
+def test_names_that_are_none_are_refused(tmp_path, names):
+    with pytest.raises((TypeError, ValueError), match="feature_names must be"):
+        models.save(FITS["regression"](), tmp_path / "model.npz", feature_names=names)
+    assert not list(tmp_path.iterdir())

@@ -24,6 +24,8 @@ __all__ = ["Checkup", "RunMonitor"]
 
 Array = np.ndarray[Any, Any]
 
+_CLOSER = 0.01  # of the tolerance: where columns are correlated a small residual may still be far from the optimum
+_ROUNDING = 1e5  # times the precision of a number: no residual is asked to be smaller
 _BLOWN_UP = 1e4  # an objective this many times that of the starting point, or of zero, is on its way to infinity
 
 
@@ -84,6 +86,7 @@ class RunMonitor:
         callbacks: Sequence[Callable[[Checkup], Any]],
         progress: bool,
         residuals: bool = True,
+        closer: bool = False,
         snapshots: Refresher | None = None,
     ) -> None:
         self._problem = problem
@@ -97,6 +100,8 @@ class RunMonitor:
         self._brief = ""
         self._points: list[tuple[float, ...]] = []
         self._tol = tol
+        # What the run goes on to where no gap is known, if that is possible; `tol` decides whether it has converged.
+        self._residual_tol = min(tol, max(_CLOSER * tol, _ROUNDING * float(np.finfo(x0.dtype).eps))) if closer else tol
         self._has_gap = has_gap(problem)
         self._strict = strict  # ask for a small residual as well, where the gap alone would do
         self._residuals = residuals or strict or not self._has_gap
@@ -175,7 +180,7 @@ class RunMonitor:
         if self._bar is not None:
             self._brief = f"objective {objective:.6g}, {certificate.brief}"
             self._bar.set_postfix_str(self._brief, refresh=False)
-        if certificate.converged:
+        if self._is_enough(certificate):
             self._arrived = certificate.reason
             self.stopped_by = self.stopped_by or certificate.reason
         for callback in self._callbacks:
@@ -193,6 +198,11 @@ class RunMonitor:
                 self.stopped_by = self.stopped_by or "a callback asked to stop"
         return self.stopped_by is not None
 
+    def _is_enough(self, certificate: Certificate) -> bool:
+        """Tell whether to stop here."""
+        close = math.isfinite(certificate.gap) or certificate.residual <= self._residual_tol * self.scale
+        return certificate.converged and close
+
     def _distance(self, x: Array) -> float:
         if self._x_star is None:
             return math.nan
@@ -201,7 +211,7 @@ class RunMonitor:
     @property
     def residual_tol(self) -> float:
         """The tolerance for the residual: 0 where the duality gap decides."""
-        return 0.0 if self._has_gap else self._tol
+        return 0.0 if self._has_gap else self._residual_tol
 
     def last(self, iteration: int) -> Certificate | None:
         """Return what is known of the point that was observed last, if it was at this iteration."""

@@ -37,10 +37,13 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
         return "dave-rpg", "it needs the fewest messages"
     if stochastic or step is not None:
         return "dap-svrg", "workers on mini-batches were asked for"
+    few = gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n)
+    if few and gram.is_direct(problem):
+        return "gram", "nothing is penalised, so that the answer solves a linear system"
     sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)
     if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
         return "working-set", "the regulariser falls into parts, most of which stay zero"
-    if gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n):
+    if few:
         return "gram", "the loss is squared and there are few columns"
     if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:
         return "dap-svrg", "there are many rows"

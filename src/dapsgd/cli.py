@@ -116,6 +116,9 @@ def fit(
     rule: Annotated[
         str | None, typer.Option(help="With --cv: best, or one_se, the largest within one standard error of it. [best]")
     ] = None,
+    eps: Annotated[
+        float | None, typer.Option(help="With --cv: the smallest strength tried, as a share of the largest. [0.001]")
+    ] = None,
     groups: Annotated[
         str | None, typer.Option(help="A size, prefix:_ (names up to the first _), or a file with a label per column.")
     ] = None,
@@ -161,7 +164,7 @@ def fit(
         skip_missing=skip_missing or None,
     )  # fmt: skip
     options = _given(
-        penalty=penalty, alpha=alpha, cv=cv, rule=rule, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds,
+        penalty=penalty, alpha=alpha, cv=cv, rule=rule, eps=eps, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds,
         fit_intercept=intercept, positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes,
         random_state=seed,
     )  # fmt: skip
@@ -205,6 +208,8 @@ def predict(
         typer.echo(json.dumps(about), err=str(out) == "-")
         return
     typer.echo(f"{about['rows']:,} predictions: {out}", err=True)
+    if "notice" in about:
+        typer.echo(about["notice"], err=True)
     if "no_score" in about:
         typer.echo(f"no score: {about['no_score']}", err=True)
     if about.get("score") is not None:

@@ -128,9 +128,11 @@ def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:
 class GramModel:
     """A model whose matrix Q is at hand: a sweep costs the square of the number of rows, whatever that of the data."""
 
-    def __init__(self, part: Part, Q: Array, gradient: Array, W: Array, lasso: float = math.nan) -> None:
+    def __init__(
+        self, part: Part, Q: Array, gradient: Array, W: Array, lasso: float = math.nan, positive: bool = False
+    ) -> None:
         self._Q = Q
-        self._lasso = lasso  # the strength if the regulariser is an L1 norm
+        self._lasso, self._positive = lasso, positive  # the strength if the regulariser is an L1 norm; W must not be negative
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
         bounds = _never_zero(_block_norms(Q, part.starts))
@@ -177,7 +179,7 @@ class GramModel:
         most = min(len(chosen) + _TURNS, len(W))
         inverse, active = np.zeros((most, most)), np.zeros(most, np.int64)
         inverse[: len(chosen), : len(chosen)], active[: len(chosen)] = found, chosen
-        run(turn_signs, self._Q, inverse, active, len(chosen), self._lasso, tol, _TURNS, W, gradient)
+        run(turn_signs, self._Q, inverse, active, len(chosen), self._lasso, self._positive, tol, _TURNS, W, gradient)
         return bool(np.isfinite(W).all())
 
     def value(self, state: list[Array]) -> float:
@@ -276,7 +278,16 @@ def _never_zero(bounds: Array) -> Array:
 
 @kernel
 def turn_signs(
-    Q: Array, inverse: Array, active: Array, count: int, lam: float, tol: float, most: int, W: Array, gradient: Array
+    Q: Array,
+    inverse: Array,
+    active: Array,
+    count: int,
+    lam: float,
+    positive: bool,
+    tol: float,
+    most: int,
+    W: Array,
+    gradient: Array,
 ) -> None:
     """Minimise ``<W, Q W> / 2 + ... + lam |W|`` over W, from one choice of signs to the next, at most so many times.
 
@@ -284,6 +295,7 @@ def turn_signs(
     their part of Q. With their signs as they are the minimum is one product away. Where a sign would change on the way there,
     stop, leave the coordinate at zero and go on without it; at the minimum, go on with the coordinate that most wants to
     leave zero. Either changes the inverse by a matrix of rank one. ``gradient`` is that of the first part, and kept up to date.
+    With ``positive`` no coordinate leaves zero downwards.
     """
     signs, banned = np.sign(W), np.zeros(W.size, np.bool_)
     slopes, move = np.empty(inverse.shape[0]), np.empty(inverse.shape[0])
@@ -305,7 +317,7 @@ def turn_signs(
                 return
             count -= 1
         else:
-            eager = most_eager(W, gradient, banned, lam + tol)
+            eager = most_eager(W, gradient, banned, lam + tol, positive)
             if eager < 0 or count == inverse.shape[0]:
                 return
             if join(Q, inverse, active, count, eager, slopes, move):
@@ -316,12 +328,13 @@ def turn_signs(
 
 
 @kernel
-def most_eager(W: Array, gradient: Array, banned: Array, least: float) -> int:
+def most_eager(W: Array, gradient: Array, banned: Array, least: float, positive: bool) -> int:
     """Return the coordinate at zero with the longest slope above ``least``; -1 if there is none."""
     eager = -1
     for j in range(W.size):
-        if W[j] == 0.0 and not banned[j] and abs(gradient[j]) > least:
-            eager, least = j, abs(gradient[j])
+        slope = -gradient[j] if positive else abs(gradient[j])
+        if W[j] == 0.0 and not banned[j] and slope > least:
+            eager, least = j, slope
     return eager
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from . import rows as _rows
 from ._jit import run
 from ._terms import has_trait
-from .regularizers import ElasticNet, FusedLasso
+from .regularizers import Box, ElasticNet, FusedLasso
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -34,12 +34,20 @@ Array = np.ndarray[Any, Any]
 def has_gap(problem: Problem) -> bool:
     """Tell whether a duality gap is known for a problem."""
     known = hasattr(type(problem.loss), "conjugate")
-    penalised = problem.l2 > 0.0 or _is_norm(problem) or hasattr(type(problem._bound), "conjugate")
+    penalised = problem.l2 > 0.0 or _is_norm(problem) or _has_conjugate(problem)
     return known and (penalised or _ignores_constants(problem))
 
 
+def _has_conjugate(problem: Problem) -> bool:
+    """Tell whether the regulariser has a conjugate that is not infinite nearly everywhere."""
+    bound = problem._bound
+    endless = isinstance(bound, Box) and not (math.isfinite(bound.low) and math.isfinite(bound.high))
+    return hasattr(type(bound), "conjugate") and not endless
+
+
 def _is_norm(problem: Problem) -> bool:
-    return has_trait(type(problem._bound), "is_norm")
+    """Tell whether the regulariser is a norm; with no strength it bounds nothing."""
+    return has_trait(type(problem._bound), "is_norm") and float(getattr(problem._bound, "lam", 1.0)) > 0.0
 
 
 def _ignores_constants(problem: Problem) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ._memory import require_memory
 from ._terms import run_prox
 from .dual import dual_of_quadratic, has_gap
 from .losses import is_quadratic
+from .regularizers import NonNegative, Zero
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -29,6 +31,7 @@ Array = np.ndarray[Any, Any]
 
 _BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
 _TIGHTER = 0.3
+_DEPENDENT = 1e-11  # a share of a column's square, to which it is a combination of others
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
 
@@ -46,6 +49,13 @@ class Gram(NamedTuple):
 def can_solve(problem: Problem) -> bool:
     """Tell whether the loss is squared and the data dense."""
     return is_quadratic(problem.loss) and isinstance(problem._rows, _rows.DenseRows)
+
+
+def is_direct(problem: Problem) -> bool:
+    """Tell whether nothing is penalised but by l2, so that the answer is that of a linear system."""
+    bound = problem._bound
+    free = isinstance(bound, Zero) or (getattr(bound, "lam", 1.0) == 0.0 and getattr(bound, "l1", 0.0) == 0.0)
+    return free and not isinstance(bound, NonNegative) and can_solve(problem)
 
 
 def make_gram(problem: Problem) -> Gram:
@@ -109,7 +119,7 @@ def minimise(
     """
     gram = problem._gram
     step = 1.0 / max(gram.norm, np.finfo(np.float64).tiny)
-    W = x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
+    W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
     Y, momentum, goal = W, 1.0, 0.5 * tol
     certified, looked = has_gap(problem), math.inf
@@ -144,6 +154,22 @@ def minimise(
                 return x, iteration
             goal *= _TIGHTER
     return _packed(problem, gram, W), max_iter
+
+
+def _solution(gram: Gram) -> Array:
+    """Return the minimum where nothing is penalised: the one of least norm if there are several."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
+
+    diagonal = np.sqrt(np.maximum(np.diagonal(gram.Q), np.finfo(np.float64).tiny))  # columns may have any scale
+    scaled, B = gram.Q / np.outer(diagonal, diagonal), gram.B / diagonal[:, None]
+    result: Array
+    with suppress(LinAlgError):
+        factor = cho_factor(scaled)
+        if float(np.diagonal(factor[0]).min()) ** 2 > _DEPENDENT:
+            result = cho_solve(factor, B) / diagonal[:, None]
+            return result
+    result, *_ = lstsq(gram.Q, gram.B, lapack_driver="gelsy")
+    return result
 
 
 def _gap_is_small(problem: Problem, gram: Gram, W: Array, tol: float) -> bool:

@@ -60,7 +60,7 @@ def _estimators() -> dict[str, type]:
     return {name: getattr(estimators, name) for name in estimators.__all__}
 
 
-def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> None:
+def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, feature_names: Any = None) -> None:
     """Write a fitted estimator to a file, whole or not at all.
 
     Parameters
@@ -73,6 +73,9 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> No
         The file, which must end in .npz. One that exists is replaced.
     metadata : dict, optional
         Whatever else should be kept: what JSON can hold. It is ``metadata_`` of the loaded model.
+    feature_names : list of str, optional
+        The names of the columns, by which ``dapsgd predict`` finds them in a file. By default those of the data frame that
+        the model was fitted to; arrays have none.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -86,13 +89,14 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> No
     loss = model.loss
     if not isinstance(loss, (str, type(None), *LOSSES.values())):
         raise TypeError(f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}")
+    names = _check_names(feature_names, getattr(model, "feature_names_in_", None), model.n_features_in_)
     about: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "estimator": kind,
         "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
         "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
-        "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
+        "feature_names": names,
         "metadata": dict(metadata or {}),
     }
     try:
@@ -104,6 +108,18 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None) -> No
         arrays["classes"] = _check_classes(model.classes_)
     with replacing(path) as temporary:
         np.savez_compressed(temporary, about=np.frombuffer(text.encode(), np.uint8), **arrays)
+
+
+def _check_names(given: Any, known: Any, count: int) -> list[str] | None:
+    """Return the names of the columns: those given, or those known."""
+    if given is None:
+        return None if known is None else list(map(str, known))
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise TypeError(f"feature_names must be a list of text; got {given!r}")
+    names = list(map(str, given))
+    if len(names) != count or len(set(names)) != count:
+        raise ValueError(f"feature_names must be {count} different names, one for each column; got {len(names)}")
+    return names
 
 
 def load(path: Any) -> Any:

@@ -135,7 +135,7 @@ def plot_coef(coef: Any, path: Any = None, *, names: Any = None, titles: Any = N
         if named:
             ax.set_xticks(np.arange(p), names, rotation=90, fontsize=8)
         elif names is not None:  # the names of a few columns tell where one is
-            at = np.linspace(0, p - 1, 7).astype(int)
+            at = np.arange(0, p, _round_step(p))
             ax.set_xticks(at, [names[j] for j in at], fontsize=8)
         else:
             ax.set_xlabel("column")
@@ -149,18 +149,28 @@ def plot_coef(coef: Any, path: Any = None, *, names: Any = None, titles: Any = N
     return figure
 
 
+def _round_step(count: int, most: int = 8) -> int:
+    """Return how far apart places on an axis are so that there are not too many: 1, 2 or 5 times a power of ten."""
+    steps = (factor * 10**power for power in range(20) for factor in (1, 2, 5))
+    return next(step for step in steps if count <= most * step)
+
+
 def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
     figure = pyplot().figure(figsize=(5.0, 3.4), layout="constrained")
     ax = figure.add_subplot()
     alphas, scores = model.best_curve()
+    errors = bool((scores < 0.0).all()) and model.score_name_.startswith("minus the ")
+    scores = -scores if errors else scores
     mean, error = scores.mean(axis=1), scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
     ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8)
     ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
     ax.fill_between(
         alphas, mean - error, mean + error, color=COLOURS["dap"], alpha=0.2, linewidth=0.0, label="one standard error"
     )
-    ax.set_ylabel(model.score_name_)
+    ax.set_ylabel(model.score_name_.removeprefix("minus the ") if errors else model.score_name_)
+    if errors:  # small differences at the bottom are what is chosen by
+        ax.set_yscale("log")
     _dress_strengths(ax, alphas, model.alpha_)
     ax.legend(frameon=False, fontsize=8)
     if path is not None:

@@ -116,7 +116,8 @@ def solve(
     tol : float, default 1e-4
         Stop when the duality gap is at most ``tol`` times the objective, where a gap is known (see
         :meth:`Problem.duality_gap`), otherwise when the residual is at most ``tol`` times the residual at zero; looked at
-        whenever a point is recorded. ``"fista"``, the reference, asks for both. With 0 the run goes to its end.
+        whenever a point is recorded. ``"fista"``, the reference, asks for both; ``"auto"`` goes on to a hundredth of that
+        residual if it can, as it says little of the objective where columns are correlated. With 0 the run goes to its end.
     x0 : array, optional
         Where to start; zero by default.
     average : bool, default False
@@ -245,6 +246,7 @@ def solve(
         progress=flag("progress", progress),
         # A residual needs L, which costs more than many a run: left out where neither the step nor the certificate asks for it.
         residuals=chosen == "fista" or record_every is not None or not (name in FULL or careful),
+        closer=chosen == "auto",
         snapshots=refresh,
     )
     with keeper, closing(monitor):

@@ -15,7 +15,7 @@ from ._handles import Handle
 from .columns import DenseColumns, SparseColumns, add_up, no_columns
 from .descent import Units, make_units, unit_handle
 from .losses import is_quadratic
-from .regularizers import L1, FusedLasso
+from .regularizers import L1, FusedLasso, NonNegative
 from .rows import DenseRows, matrix
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Space(Protocol):
     handle: Handle
     ridge: float  # twice the strength of the squared norm
     lasso: float  # the strength if the regulariser is an L1 norm in these coordinates, otherwise NaN
+    positive: bool  # must they not be negative?
     tangled: bool  # do columns depend on each other so much that sweeps over them get nowhere?
 
     def columns(self) -> DenseColumns | SparseColumns:
@@ -88,7 +89,10 @@ class Plain:
         self.units: Units = units
         self.handle = unit_handle(problem._bound)
         self.ridge = 2.0 * problem.l2
-        self.lasso = problem._bound.lam if isinstance(problem._bound, L1) else np.nan
+        bound = problem._bound
+        self.positive = isinstance(bound, NonNegative)
+        is_norm = isinstance(bound, L1) or (isinstance(bound, NonNegative) and bound.ratio == 1.0)
+        self.lasso = bound.lam if is_norm else np.nan
         self.tangled = False
 
     def columns(self) -> DenseColumns | SparseColumns:
@@ -134,6 +138,7 @@ class Jumps:
         self.handle = unit_handle(L1(problem._bound.lam))
         self.ridge = 0.0
         self.lasso = problem._bound.lam
+        self.positive = False
         self.tangled = True
 
     def columns(self) -> DenseColumns:

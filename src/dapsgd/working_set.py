@@ -123,7 +123,7 @@ def compile_for(problem: Problem) -> None:
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2))
     ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
-    model = GramModel(part, np.ones((1, 1)), few, few + 1.0, space.lasso)
+    model = GramModel(part, np.ones((1, 1)), few, few + 1.0, space.lasso, space.positive)
     model.sweep()
     model.state[0][...] = 1.0
     model.jump(1.0)
@@ -308,7 +308,7 @@ class _Search:
             matrix = self._matrix
             if self._free.size:  # minimise over what is free first: what is left does not see the columns' means
                 matrix, slopes = matrix - border @ inverse @ border.T, slopes - border @ inverse @ at_free
-            model = GramModel(part, matrix, slopes, before, self._space.lasso)
+            model = GramModel(part, matrix, slopes, before, self._space.lasso, self._space.positive)
             new, sweeps = descend(model, self._penalty, tol, _SWEEPS)
             move = new - before
             shift = -inverse @ (at_free + border.T @ move)

@@ -50,6 +50,7 @@ def table(about: dict[str, Any]) -> str:
     seconds = about["seconds"]
     strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:.6g}"
     chosen = f", chosen on {about['folds']} folds by the rule {about['rule']}" if "folds" in about else ""
+    chosen += ", the smallest tried: a smaller --eps goes on" if about.get("smallest") else ""
     skipped = f", {counted(about['skipped'], 'row')} with a missing value left out" if about["skipped"] else ""
     lines = {
         "task": f"{about['task']}: {about['reason']}",

@@ -76,9 +76,7 @@ def run(
         scaling.restore(model)
     score = float(model.score(dataset.X, dataset.y))
     if picture is not None:
-        model.feature_names_in_ = dataset.feature_names
-        model.plot_coef(picture)
-        del model.feature_names_in_
+        model.plot_coef(picture, dataset.feature_names)
     _save(model, out, data, dataset, reading, task)
     return {
         "task": task,
@@ -86,7 +84,7 @@ def run(
         "loss": model.loss,
         "penalty": model.penalty,
         "alpha": getattr(model, "alpha_", getattr(model, "alpha", None)),
-        **({"folds": model.cv, "rule": model.rule} if "cv" in options else {}),
+        **_choice(model, options),
         "rows": int(dataset.X.shape[0]),
         "skipped": dataset.skipped,
         "columns": int(dataset.X.shape[1]),
@@ -99,6 +97,13 @@ def run(
         "out": str(out),
         **({} if picture is None else {"picture": str(picture)}),
     }
+
+
+def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Return how the strength was chosen, if it was."""
+    if "cv" not in options:
+        return {}
+    return {"folds": model.cv, "rule": model.rule, "smallest": bool(model.alpha_ == model.alphas_.min())}
 
 
 def _check_out(out: Path, data: Path) -> None:
@@ -140,8 +145,9 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
         raise ValueError("--alpha and --cv must not be given together: --cv chooses the strength")
     if "rule" in options:
         known_name("--rule", options["rule"], ("best", "one_se"))
-        if "cv" not in options:
-            raise ValueError("--rule must be left out without --cv")
+    for name in ("rule", "eps"):
+        if name in options and "cv" not in options:
+            raise ValueError(f"--{name} needs --cv, which chooses the strength; leave it out, or give --cv FOLDS")
     if "delta" in options and loss != "huber":
         raise ValueError(f"--delta must be left out unless --loss is huber; got {'no loss' if loss is None else loss}")
     if scaled and options.get("penalty") == "box":

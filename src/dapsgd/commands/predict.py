@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -32,6 +32,7 @@ def run(
         what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
         raise ValueError(f"--proba needs a model with the logistic or multinomial loss; {model_path} is for {what}")
     options = _reading(model, model_path, data, header, zero_based)
+    notice = {"notice": "the model has no names of columns: they were taken in order"} if options.pop("unnamed", False) else {}
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # columns have been found by name here; arrays have none, of which scikit-learn would warn
     if str(out) != "-":
@@ -41,13 +42,13 @@ def run(
             raise ValueError(f"--out must be a file of its own; got {out}")
     with _of_every_row():
         try:
-            return _predict(model, data, out, proba, options)
+            return _predict(model, data, out, proba, options) | notice
         except FileFormatError as error:
             if not options.get("target"):
                 raise
             # Predictions need no target: if it is what could not be read, there is no score; otherwise this fails as well.
             about = _predict(model, data, out, proba, _without_target(options))
-            return about | {"no_score": str(error).partition("; ")[0]}
+            return about | notice | {"no_score": str(error).partition("; ")[0]}
 
 
 def _predict(model: Any, data: Path, out: Path, proba: bool, options: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +123,8 @@ def _reading(model: Any, model_path: Path, data: Path, header: bool | None, zero
     if names is not None and features is not None:
         there = targets if targets and set(targets) <= set(names) else None
         return {"features": [str(name) for name in features], "target": there, **_given(header=header)}
-    return _by_position(model_path, data, header, width, p, targets, about.get("drop") or [])
+    reading = _by_position(model_path, data, header, width, p, targets, about.get("drop") or [], names)
+    return reading | {"unnamed": names is not None}
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -130,7 +132,14 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 def _by_position(
-    model_path: Path, data: Path, header: bool | None, width: int, p: int, targets: list[str], drop: list[Any]
+    model_path: Path,
+    data: Path,
+    header: bool | None,
+    width: int,
+    p: int,
+    targets: list[str],
+    drop: list[Any],
+    names: Sequence[str] | None,
 ) -> dict[str, Any]:
     """Columns have no names on one side: take them in order, with targets where they were, if they are there."""
     if width == p:
@@ -138,7 +147,8 @@ def _by_position(
     digits = all(name.lstrip("-").isdigit() for name in targets)
     if width == p + len(targets) + len(drop) and digits:
         return {"target": [int(name) for name in targets] or None, "drop": drop or None, **_given(header=header)}
-    raise ValueError(f"{data} has {width} columns; {model_path} has coefficients for {p}")
+    by_name = "" if names is None else ", and no names by which to find them"
+    raise ValueError(f"{data} has {width} columns; {model_path} has coefficients for {p}{by_name}")
 
 
 def _titles(model: Any, proba: bool) -> list[str]:

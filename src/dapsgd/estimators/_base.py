@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,16 +72,17 @@ class LinearModel(BaseEstimator):
 
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
-        read, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            reset=reset,
-            **checks,
-        )
+        with _naming_text(X):
+            read, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                reset=reset,
+                **checks,
+            )
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
 
@@ -225,19 +227,22 @@ class LinearModel(BaseEstimator):
     def _predict_linear(self, X: Any) -> Array:
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        with _naming_text(X):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return result
 
     # Showing.
 
-    def plot_coef(self, path: Any = None) -> Figure:
+    def plot_coef(self, path: Any = None, names: Any = None) -> Figure:
         """Draw the coefficients in the order of the columns, as steps for a fused lasso, else as bars; a panel a target.
 
         Parameters
         ----------
         path : path, optional
             Where to save the picture; its ending chooses the format.
+        names : list of str, optional
+            The names of the columns; by default those of the data frame that the model was fitted to.
 
         Returns
         -------
@@ -246,12 +251,15 @@ class LinearModel(BaseEstimator):
         from ..plots import plot_coef
 
         check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None) if names is None else names
+        if names is not None and len(names) != self.n_features_in_:
+            raise ValueError(f"names must be {self.n_features_in_}, one for each column; got {len(names)}")
         rows = len(np.atleast_2d(self.coef_))
         classes = getattr(self, "classes_", None)
         return plot_coef(
             self.coef_,
             path,
-            names=getattr(self, "feature_names_in_", None),
+            names=names,
             titles=classes if classes is not None and len(classes) == rows else [f"target {k}" for k in range(rows)],
             steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
         )
@@ -294,6 +302,26 @@ class LinearModel(BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
         return tags
+
+
+@contextmanager
+def _naming_text(X: Any) -> Iterator[None]:
+    """Say which columns of a data frame are not numbers, where scikit-learn says only that some value is not."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+        kinds = zip(X.columns, X.dtypes, strict=True) if frame else ()
+        # pandas' kinds of columns say what they hold by a letter, polars' by a method.
+        text = [
+            str(name)
+            for name, kind in kinds
+            if not (kind.is_numeric() or str(kind) == "Boolean" if hasattr(kind, "is_numeric") else kind.kind in "biufc")
+        ]
+        if not text:
+            raise
+        shown = ", ".join(map(repr, text[:5])) + (", ..." if len(text) > 5 else "")
+        raise ValueError(f"X must hold numbers only; code columns {shown} as numbers, or drop them") from error
 
 
 def _roughness(problem: Problem, x: Array) -> float:

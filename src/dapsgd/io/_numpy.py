@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import struct
 import zipfile
 import zlib
@@ -65,12 +66,14 @@ def read_header(file: IO[bytes], size: int, what: str) -> Header:
     text = file.read(length)
     try:
         fields = ast.literal_eval(text.decode("utf-8" if start[6] == 3 else "latin-1").strip())
-        shape, fortran, dtype = fields["shape"], bool(fields["fortran_order"]), np.lib.format.descr_to_dtype(fields["descr"])
+        shape, fortran, dtype = fields["shape"], bool(fields["fortran_order"]), _dtype(fields["descr"])
         fits = len(text) == length and isinstance(shape, tuple) and all(type(extent) is int and extent >= 0 for extent in shape)
     except (ValueError, SyntaxError, TypeError, KeyError, IndexError, MemoryError, RecursionError):
         fits = False
     if not fits:
         raise FileFormatError(f"{what} is damaged: its header makes no sense")
+    if isinstance(fields["descr"], list):
+        raise FileFormatError(f"{what} holds records of several fields; save a matrix of numbers")
     if dtype.hasobject:
         raise FileFormatError(f"{what} holds pickled objects, which are never read; save numbers")
     offset = 10 + len(more) + length
@@ -78,6 +81,15 @@ def read_header(file: IO[bytes], size: int, what: str) -> Header:
     if claimed != there:
         raise FileFormatError(f"{what} is damaged: its header claims {claimed} bytes, shape {shape}; there are {there}")
     return Header(shape, fortran, dtype, offset)
+
+
+def _dtype(descr: Any) -> np.dtype[Any]:
+    """Return the dtype of a header, of which NumPy writes no other forms: of old ones it would warn."""
+    if isinstance(descr, list):  # of fields
+        return np.dtype(np.void)
+    if not re.fullmatch(r"[<>|=]?[biufcSUVOmM]\d*(\[\w+\])?", descr):
+        raise ValueError
+    return np.dtype(descr)
 
 
 def _look(path: Path) -> Header:

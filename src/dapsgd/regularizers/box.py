@@ -65,6 +65,11 @@ class Box(NamedTuple):
                 entry = high
             result[j] = entry
 
+    def conjugate(self, v: np.ndarray[Any, Any]) -> float:
+        """Return the conjugate, the largest inner product with a point of the box; infinite if a bound is."""
+        with np.errstate(invalid="ignore"):  # zero times infinity, which adds nothing
+            return float(np.nansum(np.maximum(v * self.low, v * self.high)))
+
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         """Return infinity: at the boundary every outward direction is a subgradient."""
         return math.inf
