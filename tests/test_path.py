@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import enet_path, lasso_path
 
 import dapsgd as ds
-from dapsgd import factored, rows
+from dapsgd import factored, rows, whole
 from dapsgd.path import with_strength
 
 from . import cases
@@ -155,6 +155,7 @@ def test_a_path_needs_no_pass_to_start_from_the_answers_before(monkeypatch):
     passes = []
     predict = rows.predict
     monkeypatch.setattr(rows, "predict", lambda *arguments: passes.append(1) or predict(*arguments))
+    monkeypatch.setattr(whole, "_COLUMNS", 0)
     path = ds.path(problem, lams=lams, tol=1e-9)
     assert not passes
     for lam, result in zip(path.lams, path.results, strict=True):
@@ -220,3 +221,52 @@ def test_no_factor_where_it_would_not_be_accurate_or_not_be_the_data(monkeypatch
     assert "factor" not in message(ds.Problem(np.repeat(X, 2, axis=1), y, half, L1))  # columns that depend on each other
     assert "factor" not in message(ds.Problem(X.astype(np.float32), y, half, L1))
     assert "factor" not in message(ds.Problem(X, np.sign(y), ds.Logistic(), L1))
+
+
+WHOLE = [
+    *(ds.L1(1.0), ds.ElasticNet(1.0, 0.7), ds.GroupLasso(1.0, 5), ds.SparseGroupLasso(1.0, 5), ds.FusedLasso(1.0)),
+]
+
+
+@pytest.mark.parametrize("regularizer", WHOLE, ids=lambda h: type(h).__name__)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_few_columns_are_all_in_one_model(regularizer, fit_intercept):
+    X, y = regression(60, 20)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 60)
+    problem = ds.Problem(X, y + 3.0, ds.Squared(0.5), regularizer, sample_weight=weights, fit_intercept=fit_intercept)
+    path = ds.path(problem, 8, tol=1e-7)
+    assert all("all columns" in result.message for result in path.results)
+    for lam, result in zip(path.lams, path.results, strict=True):
+        alone = problem.with_regularizer(with_strength(regularizer, lam))
+        best = ds.solve(alone, "fista", tol=1e-10)
+        assert result.converged
+        assert best.objective - 1e-12 <= result.objective <= best.objective * (1.0 + 1e-7)
+        assert result.gap == pytest.approx(alone.duality_gap(result.x, result.intercept), abs=1e-14)
+        assert result.residual == pytest.approx(alone.residual(result.x, result.intercept))
+
+
+def test_more_columns_than_rows_and_several_targets_in_one_model():
+    X, y = regression(30, 50, q=2)
+    problem = ds.Problem(X, y, regularizer=ds.GroupLasso(1.0, 5))
+    path = ds.path(problem, 6)
+    assert all("all columns" in result.message for result in path.results)
+    for lam, objective in zip(path.lams, path.objectives, strict=True):
+        best = ds.solve(problem.with_regularizer(ds.GroupLasso(lam, 5)), "fista", tol=1e-9).objective
+        assert objective == pytest.approx(best, rel=1e-4)
+
+
+def test_a_limit_or_a_wish_is_kept_to():
+    X, y = regression(60, 20)
+    problem = ds.Problem(X, y, regularizer=ds.GroupLasso(1.0, 5))
+    for options in ({"max_passes": 3}, {"algorithm": "dap-svrg"}, {"tol": 0.0, "max_iter": 5}, {"x0": np.ones(20)}):
+        assert not any("all columns" in result.message for result in ds.path(problem, 3, **options).results)
+
+
+def test_where_the_model_does_not_get_there_the_path_goes_on(monkeypatch):
+    X, y = regression(60, 20)
+    problem = ds.Problem(X, y, regularizer=ds.GroupLasso(1.0, 5), fit_intercept=True)
+    expected = ds.path(problem, 6, tol=1e-6)
+    monkeypatch.setattr(whole, "_SWEEPS", 4)
+    path = ds.path(problem, 6, tol=1e-6)
+    assert {"all columns" in result.message for result in path.results} == {True, False}
+    np.testing.assert_allclose(path.objectives, expected.objectives, rtol=2e-6)

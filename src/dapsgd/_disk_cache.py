@@ -57,6 +57,7 @@ _NEVER_COMPILED = {
     "solve.py",
     "spaces.py",
     "theory.py",
+    "whole.py",
     "working_set.py",
 }
 

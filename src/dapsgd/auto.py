@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import gram, working_set
+from .descent import make_units
 from .rows import CsrRows, is_mapped
 from .steps import InverseTime, Theorem1, Theorem2
 
@@ -42,7 +43,8 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
         return "gram", "nothing is penalised, so that the answer solves a linear system"
     sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)
     if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
-        return "working-set", "the regulariser falls into parts, most of which stay zero"
+        parts = "parts" if make_units(problem._bound, problem.shape) is not None else "jumps"
+        return "working-set", f"the regulariser falls into {parts}, most of which stay zero"
     if few:
         return "gram", "the loss is squared and there are few columns"
     if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:

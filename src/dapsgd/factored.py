@@ -31,8 +31,6 @@ _ENTRIES = 1_000_000  # of the data, from which a pass over it is what takes the
 _COLUMNS_A_PASS = 20.0  # the matrix costs as much as one pass for so many columns, or more
 _ROUNDING = 1e3  # units in the last place of the whole sum of squares, which the tolerance must not ask for
 _DEPENDENT = 1e-5  # smallest to largest diagonal entry of R
-_HARMLESS = {"tol", "workers", "seed", "progress", "max_iter", "max_passes"}  # options that mean the same there
-_DEFAULTS: dict[str, tuple[Any, ...]] = {"algorithm": ("auto",), "runtime": ("threads", "serial"), "average": (False,)}
 
 
 class Factored:
@@ -68,8 +66,6 @@ class Factored:
 
 def factored(problem: Problem, strengths: int, options: dict[str, Any]) -> Factored | None:
     """Return the problem on R and z if that pays for so many strengths and is accurate enough; otherwise None."""
-    if not all(value is None or name in _HARMLESS or value in _DEFAULTS.get(name, ()) for name, value in options.items()):
-        return None
     fits = isinstance(problem.loss, Squared) and isinstance(problem._rows, _rows.DenseRows) and problem.dtype == np.float64
     few = problem.p <= min(FEW_COLUMNS, problem.n / _ROWS_A_COLUMN, _COLUMNS_A_PASS * strengths)
     few = few and problem.n * problem.p >= _ENTRIES

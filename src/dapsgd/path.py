@@ -16,6 +16,7 @@ from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
 from .solve import solve
+from .whole import whole_model
 from .working_set import kept_sets
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
 
 Array = np.ndarray[Any, Any]
+
+_HARMLESS = {"tol", "workers", "seed", "progress", "max_iter", "max_passes"}  # options that mean the same whatever runs
+_DEFAULTS: dict[str, tuple[Any, ...]] = {"algorithm": ("auto",), "runtime": ("threads", "serial"), "average": (False,)}
 
 
 @dataclass(frozen=True)
@@ -125,11 +129,18 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
     """Solve a problem with one regulariser after another, each from the answer before."""
     results: list[Result] = []
     found: list[Array] = []
-    factor = factored(problem, len(lams), options) if x0 is None else None
+    free = x0 is None and _asks_for_nothing(options)
+    factor = factored(problem, len(lams), options) if free else None
     with (problem if factor is None else factor.problem).own_facts() as posed, kept_sets(posed), kept_points(posed):
+        whole = None
         for k, regularizer in enumerate(regularizers):
             there = posed.with_regularizer(regularizer)
-            result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
+            if k == 0 and free and options.get("max_iter") is None and options.get("max_passes") is None:
+                whole = whole_model(there, options.get("tol", 1e-4))
+            result = None if whole is None else whole.solve(there)
+            if result is None:
+                whole = None
+                result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
             found = [*found[-1:], posed.pack(result.x, result.intercept)]
             results.append(result if factor is None else factor.restore(regularizer, result))
     return Path(
@@ -140,6 +151,11 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
         gaps=np.array([result.gap for result in results]),
         results=results,
     )
+
+
+def _asks_for_nothing(options: dict[str, Any]) -> bool:
+    """Tell whether the answers are all that is asked for, so that the way to them is ours to choose."""
+    return all(value is None or name in _HARMLESS or value in _DEFAULTS.get(name, ()) for name, value in options.items())
 
 
 def _start(problem: Problem, lams: Array, found: list[Array]) -> Array:

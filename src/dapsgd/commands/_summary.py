@@ -16,14 +16,15 @@ def describe(model: Any, groups: Any) -> dict[str, Any]:
     """Return what there is to say of a fitted model's coefficients, by what its penalty is about."""
     W = np.atleast_2d(model.coef_)  # a row a target or class
     result = model.result_
+    made = model.path_.results if hasattr(model, "path_") else [result]  # to get there
     about: dict[str, Any] = {"objective": model.objective_}
     if math.isfinite(model.dual_gap_):
         about["duality_gap"] = model.dual_gap_
     about |= {
         "residual": model.residual_,
         "converged": bool(result.converged),
-        "iterations": result.iterations,
-        "passes": result.passes,
+        "iterations": sum(one.iterations for one in made),
+        "passes": sum(one.passes for one in made),
         "workers": result.workers,
         "coefficients": int(W.size),
         "nonzeros": int(np.count_nonzero(W)),

@@ -1,0 +1,121 @@
+"""Paths of squared losses with few columns: the model on all of them is the problem itself, and is made once.
+
+What a working set finds out in rounds, which columns matter, costs more than it saves where there are few. Here every strength
+starts from the answer before and is one descent on the Gram matrix; then the data is looked at for the certificate.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import rows as _rows
+from . import working_set
+from .descent import GramModel, Part, descend
+from .dual import duality_gap, has_gap
+from .losses import is_quadratic
+from .result import Result, Trace
+from .spaces import find_space
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["WholeModel", "whole_model"]
+
+Array = np.ndarray[Any, Any]
+
+_COLUMNS = 500
+_ENTRIES = 4_000_000  # of the data, of which a copy is made
+_SWEEPS = 1000
+_FIRST_TOL = 0.1  # of the tolerance, relative to the gradient at zero: how long a step of the descent may be at its end
+_TIGHTER = 0.01
+_TRIES = 3
+
+
+def whole_model(problem: Problem, tol: Any) -> WholeModel | None:
+    """Return the model of a problem on all its columns if it is small enough, and has a certificate; otherwise None."""
+    small = problem.p <= _COLUMNS and problem.n * problem.p <= _ENTRIES and isinstance(problem._rows, _rows.DenseRows)
+    exact = is_quadratic(problem.loss) and problem.dtype == np.float64
+    if not (small and exact and working_set.can_solve(problem) and isinstance(tol, (int, float)) and tol > 0.0):
+        return None
+    return WholeModel(problem, float(tol))
+
+
+class WholeModel:
+    """A squared loss on all coordinates; it remembers the last answer."""
+
+    def __init__(self, problem: Problem, tol: float) -> None:
+        working_set.compile_for(problem)
+        space = find_space(problem)
+        self._tol, self._units = tol, space.units
+        starts, rows = space.units
+        self._part = np.arange(len(starts) - 1), np.asarray(starts, np.int64)
+        self._order = np.asarray(rows)
+        columns, free = space.columns(), space.free_columns()
+        columns.add(self._order)
+        nothing = np.zeros_like(problem._targets)
+        weights = problem.second_derivatives(nothing)
+        Q = columns.gram(weights)
+        Q[np.diag_indices(len(Q))] += space.ridge
+        border = columns.transpose_times(weights[:, None] * free)
+        self._border, self._inverse = border, np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
+        zero = np.zeros(problem.packed_shape, problem.dtype)
+        slopes, self._at_free = space.pull(problem.packed_gradient(zero, nothing))
+        # The free coordinates are minimised over: what is left does not see them.
+        self._Q = Q - border @ self._inverse @ border.T
+        self._slopes = slopes[self._order] - border @ self._inverse @ self._at_free
+        self._scale = float(np.abs(self._slopes).max(initial=0.0))
+        self._W = np.zeros_like(self._slopes)
+
+    def solve(self, problem: Problem) -> Result | None:
+        """Return the answer at another strength; None if it is not found to the tolerance here."""
+        if not has_gap(problem):
+            return None
+        began, sweeps = perf_counter(), 0
+        space = find_space(problem)
+        part = Part(space.handle, *self._part)
+        tol = _FIRST_TOL * self._tol * self._scale
+        for _ in range(_TRIES):
+            gradient = self._slopes + self._Q @ self._W
+            model = GramModel(part, self._Q, gradient, self._W, space.lasso, space.positive)
+            self._W, more = descend(model, lambda W: problem.penalty(self._joined(space, W)), tol, _SWEEPS)
+            if more is None:
+                return None
+            sweeps, tol = sweeps + more, _TIGHTER * tol
+            x = self._joined(space, self._W)
+            predictions = problem.predict(x)
+            objective = problem.smooth_value(x, predictions) + problem.penalty(x)
+            gap = duality_gap(problem, x, predictions, problem.packed_gradient(x, predictions), objective)
+            if gap <= self._tol * abs(objective):
+                return _result(problem, x, objective, gap, sweeps, perf_counter() - began)
+        return None
+
+    def _joined(self, space: Any, W: Array) -> Array:
+        """Return the packed parameter, with the best values of what is free."""
+        z = np.empty_like(W)
+        z[self._order] = W
+        x: Array = space.join(z, -self._inverse @ (self._at_free + self._border.T @ W))
+        return x
+
+
+def _result(problem: Problem, x: Array, objective: float, gap: float, sweeps: int, seconds: float) -> Result:
+    return Result(
+        x=x[: problem.p].copy(),
+        iterate=x[: problem.p].copy(),
+        intercept=problem.intercept_of(x),
+        objective=objective,
+        _residual=partial(problem.packed_residual, x),
+        gap=gap,
+        converged=True,
+        iterations=sweeps,
+        passes=1.0,
+        seconds=seconds,
+        workers=1,
+        delays=np.array([sweeps]),
+        trace=Trace.from_points([(seconds, sweeps, 1.0, objective, np.nan, np.nan)]),
+        schedule=None,
+        message=f"working-set of all columns, as there are few: the duality gap is below the tolerance after {sweeps} sweeps",
+    )
