@@ -367,3 +367,36 @@ def test_without_a_gap_the_chosen_algorithm_goes_on_to_a_smaller_residual():
     assert named.converged
     assert run.objective - best <= 1e-6 * best
     assert run.residual < 0.1 * named.residual
+
+
+def test_columns_in_single_precision_are_for_models_only():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 300))
+    y = np.where(X[:, :30] @ rng.standard_normal(30) + rng.standard_normal(400) > 0.0, 1.0, -1.0)
+    problem = ds.Problem(X, y, ds.Logistic(), ds.L1(0.003), fit_intercept=True)
+    run = ds.solve(problem, "working-set", tol=1e-11)
+    assert run.converged
+    assert run.objective == pytest.approx(problem.objective(run.x, run.intercept), rel=1e-13)
+    assert run.gap == pytest.approx(problem.duality_gap(run.x, run.intercept), abs=1e-13)
+    rough = columns.no_columns(problem, roughly=True)
+    rough.add(np.array([3, 7, 11]))
+    rough.keep(np.array([0, 2]))
+    w = rng.standard_normal((2, 1))
+    np.testing.assert_allclose(rough.times(w), X[:, [3, 11]] @ w, rtol=1e-14)
+    np.testing.assert_allclose(rough.transpose_times(y[:, None]), X[:, [3, 11]].T @ y[:, None], rtol=1e-4)
+    assert type(columns.no_columns(ds.Problem(X.astype(np.float32), y, ds.Logistic()), roughly=True)) is columns.DenseColumns
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_columns_that_single_precision_cannot_hold_are_left_as_they_are(size):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 5)) * np.array([1.0, 1.0, size, 1.0, 0.0])
+    y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
+    rough = columns.no_columns(ds.Problem(X, y, ds.Logistic()), roughly=True)
+    rough.add(np.array([0, 4]))
+    assert rough.are_safe(0)
+    rough.add(np.array([2]))
+    assert not rough.are_safe(2)
+    np.testing.assert_array_equal(rough.exact().transpose_times(y[:, None]), X[:, [0, 4, 2]].T @ y[:, None])
+    if size < 1.0:
+        assert ds.solve(ds.Problem(X, y, ds.Logistic(), ds.L1(1e-3 * size)), tol=1e-4).objective < np.log(2.0)

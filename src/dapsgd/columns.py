@@ -23,18 +23,22 @@ _BLOCK = 4096  # rows that are scaled and multiplied at a time
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
 
 
-def no_columns(problem: Problem) -> DenseColumns | SparseColumns:
-    """Return an empty selection of a problem's columns, to be added to."""
+def no_columns(problem: Problem, roughly: bool = False) -> DenseColumns | SparseColumns:
+    """Return an empty selection of a problem's columns, to be added to; ``roughly`` if seven digits will do."""
     rows = problem._rows
-    return DenseColumns(rows.X) if isinstance(rows, _rows.DenseRows) else SparseColumns(problem._by_columns)
+    if not isinstance(rows, _rows.DenseRows):
+        return SparseColumns(problem._by_columns)
+    return RoughColumns(rows.X) if roughly and rows.X.dtype == np.float64 else DenseColumns(rows.X)
 
 
 class DenseColumns:
     """Columns of a dense matrix, each contiguous in memory."""
 
-    def __init__(self, X: Array) -> None:
+    is_rough = False
+
+    def __init__(self, X: Array, kind: Any = None) -> None:
         self._X = X
-        self._memory = np.empty((0, len(X)), X.dtype)
+        self._memory = np.empty((0, len(X)), X.dtype if kind is None else kind)
         self._count = 0
 
     def add(self, index: Array) -> None:
@@ -42,8 +46,8 @@ class DenseColumns:
         count = self._count + len(index)
         if count > len(self._memory):
             n, p = self._X.shape
-            room = max(4 * count, _ROOM // (n * self._X.itemsize))  # memory that is not written to costs nothing
-            grown = np.empty((max(count, min(room, p)), n), self._X.dtype)
+            room = max(4 * count, _ROOM // (n * self._memory.itemsize))  # memory that is not written to costs nothing
+            grown = np.empty((max(count, min(room, p)), n), self._memory.dtype)
             grown[: self._count] = self._memory[: self._count]
             self._memory = grown
         self._gather(index, self._memory[self._count : count])
@@ -69,7 +73,7 @@ class DenseColumns:
 
     def transpose_times(self, d: Array) -> Array:
         """Return the transposed selection times d, shape (k, q)."""
-        result: Array = self._memory[: self._count] @ d
+        result: Array = self._memory[: self._count] @ d.astype(self._memory.dtype, copy=False)
         return result
 
     def weighted(self, weights: Array) -> DenseRows:
@@ -80,9 +84,18 @@ class DenseColumns:
         """Return the norm of ``C.T @ diag(weights) @ C`` for each block of columns."""
         columns = self._memory[: self._count]
         if (np.diff(starts) == 1).all():
-            return np.einsum("kn,n,kn->k", columns, weights, columns)
+            return self._squares(weights)
         blocks = [columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts)]
         return np.array([np.linalg.eigvalsh((block * weights) @ block.T)[-1] for block in blocks])
+
+    def _squares(self, weights: Array, since: int = 0) -> Array:
+        """Return the weighted squared norms of the columns ``since:``."""
+        columns = self._memory[since : self._count]
+        result = np.empty(len(columns))
+        run = prepared(dense_squares, columns, weights, result, 0, 0)
+        run(columns, weights, result, 0, 0)  # compiled by one thread only
+        over_rows(len(columns), columns.nbytes, lambda start, stop: run(columns, weights, result, start, stop))
+        return result
 
     def gram(self, weights: Array, since: int = 0, roughly: bool = False) -> Array:
         """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; ``roughly`` if seven digits will do.
@@ -109,8 +122,53 @@ class DenseColumns:
         return result * (float(weights[0]) if equal else 1.0)
 
 
+class RoughColumns(DenseColumns):
+    """Columns in single precision, half the memory to go through: for models that are corrected anyway.
+
+    What they are multiplied with to predict is exact, as the data itself is used.
+    """
+
+    is_rough = True
+
+    def __init__(self, X: Array) -> None:
+        super().__init__(X, np.float32)
+        self._index = np.empty(0, np.int64)
+
+    def add(self, index: Array) -> None:
+        """Append columns to the selection."""
+        super().add(index)
+        self._index = np.concatenate([self._index, index])
+
+    def keep(self, places: Array) -> None:
+        """Keep only some of the selection, by their places in it."""
+        super().keep(places)
+        self._index = self._index[places]
+
+    def times(self, w: Array) -> Array:
+        """Return the selection times w, shape (n, q), in the data's precision."""
+        whole = np.zeros((self._X.shape[1], w.shape[1]), self._X.dtype)
+        whole[self._index] = w
+        result: Array = self._X @ whole
+        return result
+
+    def are_safe(self, since: int) -> bool:
+        """Tell whether the columns ``since:`` are of a size that single precision can hold."""
+        squares = self._squares(np.ones(len(self._X)), since)
+        empty = squares == 0.0
+        fits = (squares > 10.0**-_LOG_RANGE) & (squares < 10.0**_LOG_RANGE)
+        return bool((fits | empty).all()) and not self._X[:, self._index[since:][empty]].any()
+
+    def exact(self) -> DenseColumns:
+        """Return the same selection in the data's precision."""
+        columns = DenseColumns(self._X)
+        columns.add(self._index)
+        return columns
+
+
 class SparseColumns:
     """Columns of a sparse matrix, which stay where they are."""
+
+    is_rough = False
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix  # compressed sparse columns
@@ -235,6 +293,22 @@ def triple_product(a: Array, b: Array, c: Array) -> float:
     for i in range(a.size):
         total += a[i] * b[i] * c[i]
     return total
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def dense_square(row: Array, weights: Array) -> float:
+    """Return the weighted squared norm of a vector, added in any order."""
+    total = 0.0
+    for i in range(row.size):
+        total += weights[i] * row[i] * row[i]
+    return total
+
+
+@kernel
+def dense_squares(columns: Array, weights: Array, out: Array, first: int, last: int) -> None:
+    """Write the weighted squared norms of rows ``first:last`` to ``out``."""
+    for r in range(first, last):
+        out[r] = dense_square(columns[r], weights)
 
 
 @kernel(fastmath={"reassoc", "contract"})

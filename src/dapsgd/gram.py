@@ -168,7 +168,7 @@ def _solution(gram: Gram) -> Array:
         if float(np.diagonal(factor[0]).min()) ** 2 > _DEPENDENT:
             result = cho_solve(factor, B) / diagonal[:, None]
             return result
-    result, *_ = lstsq(gram.Q, gram.B, lapack_driver="gelsy")
+    result, *_ = lstsq(gram.Q, gram.B, cond=_DEPENDENT, lapack_driver="gelsy")
     return result
 
 

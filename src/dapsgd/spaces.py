@@ -36,8 +36,8 @@ class Space(Protocol):
     positive: bool  # must they not be negative?
     tangled: bool  # do columns depend on each other so much that sweeps over them get nowhere?
 
-    def columns(self) -> DenseColumns | SparseColumns:
-        """Return an empty selection of columns."""
+    def columns(self, roughly: bool = False) -> DenseColumns | SparseColumns:
+        """Return an empty selection of columns; ``roughly`` if seven digits will do."""
 
     def free_columns(self) -> Array:
         """Return the columns of the free coordinates, shape (n, f)."""
@@ -95,9 +95,9 @@ class Plain:
         self.lasso = bound.lam if is_norm else np.nan
         self.tangled = False
 
-    def columns(self) -> DenseColumns | SparseColumns:
+    def columns(self, roughly: bool = False) -> DenseColumns | SparseColumns:
         """Return an empty selection of columns."""
-        return no_columns(self._problem)
+        return no_columns(self._problem, roughly)
 
     def free_columns(self) -> Array:
         """Return a column of ones for an intercept."""
@@ -141,7 +141,7 @@ class Jumps:
         self.positive = False
         self.tangled = True
 
-    def columns(self) -> DenseColumns:
+    def columns(self, roughly: bool = False) -> DenseColumns:
         """Return an empty selection of the jumps' columns."""
         return _JumpColumns(self._X)
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from ._jit import run
 from ._points import Point, recall, remember
-from .columns import SparseColumns
+from .columns import RoughColumns, SparseColumns
 from .descent import ColumnModel, GramModel, Part, descend
 from .losses import is_quadratic
 from .problem import loss_second_derivatives
@@ -40,6 +40,7 @@ __all__ = ["can_solve", "compile_for", "kept_sets", "minimise"]
 Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
+_FIRST_SPARSE = 1024  # whose columns cost little
 _CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _PACKED = 0.95  # then it is smaller still
 _SMALL = 256  # columns, whose Gram matrix is always cheap
@@ -119,7 +120,7 @@ def compile_for(problem: Problem) -> None:
     if kinds in _compiled:
         return
     few = np.zeros((1, problem._targets.shape[1]))
-    columns = space.columns()
+    columns = space.columns(roughly=not is_quadratic(problem.loss))
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2))
     ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
@@ -150,7 +151,7 @@ class _Search:
         self.predictions = predictions
         self._of_rows: Array | None = None  # the slopes of the losses there, if they were computed
         self._objective: float | None = None
-        self._columns = self._space.columns()
+        self._columns = self._space.columns(roughly=not self._quadratic)
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
@@ -202,7 +203,7 @@ class _Search:
         self._notice(self._problem.packed_gradient(self.x, self.predictions, self._of_rows))
 
     def _notice(self, gradient: Array) -> None:
-        self.gradient = gradient
+        self.gradient, self._looked = gradient, True
         self._slopes, self._free_slopes = self._space.pull(gradient)
 
     def _set(self, units: Array) -> None:
@@ -228,7 +229,8 @@ class _Search:
                 break
         else:
             self._forget_model()
-        self._look()
+        if not self._looked:
+            self._look()
         return moved
 
     def is_zero(self) -> bool:
@@ -276,12 +278,14 @@ class _Search:
         order = order[eager[order] > 0.0]
         used = int(sizes[active].sum())
         growth = 1 if used < _CROWDED * len(self._rows) else 3 if used < _PACKED * len(self._rows) else 12
-        room = max(_FIRST, growth * used)
+        room = max(_FIRST_SPARSE if isinstance(self._columns, SparseColumns) else _FIRST, growth * used)
         if len(self._rows) + room < 0.5 * len(self._z):
             order = order[: np.searchsorted(np.cumsum(sizes[order]), room, side="right") + 1]
         before = len(self._rows)
         self._set(np.concatenate([self._chosen, np.sort(order)]))  # sorted: memory is read forwards
         self._columns.add(self._rows[before:])
+        if isinstance(self._columns, RoughColumns) and not self._columns.are_safe(before):
+            self._columns = self._columns.exact()
 
     def _newton_step(self, goal: float) -> bool:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
@@ -380,8 +384,12 @@ class _Search:
             return False
         self._z, self._free = self._z + length * direction, self._free + length * shift
         self.predictions = self.predictions + problem.dtype.type(length) * along
+        self._looked = False
         if not self._quadratic:
             slopes = self._of_rows = problem.slopes(self.predictions)
+        if self._columns.is_rough and len(rows):
+            self._look()
+        elif not self._quadratic:
             self._slopes[rows] = self._columns.transpose_times(slopes) + self._space.ridge * self._z[rows]
             self._free_slopes = self._free_columns.T @ slopes
         return True
