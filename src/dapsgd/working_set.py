@@ -41,6 +41,7 @@ Array = np.ndarray[Any, Any]
 
 _FIRST = 128  # rows of the parameter in the first set
 _FIRST_SPARSE = 1024  # whose columns cost little
+_LATER = 0.5  # of that, in later sets, at least
 _CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _PACKED = 0.95  # then it is smaller still
 _SMALL = 256  # columns, whose Gram matrix is always cheap
@@ -271,6 +272,7 @@ class _Search:
     def _choose(self, wants: Array) -> None:
         """Add the units that want to move most to the set: those that are not zero, and about as many others."""
         sizes = np.diff(self._space.units.starts)
+        before = len(self._rows)
         active = self._active()
         eager = np.where(active, np.inf, self._space.sift(wants))
         eager[self._chosen] = 0.0
@@ -278,10 +280,10 @@ class _Search:
         order = order[eager[order] > 0.0]
         used = int(sizes[active].sum())
         growth = 1 if used < _CROWDED * len(self._rows) else 3 if used < _PACKED * len(self._rows) else 12
-        room = max(_FIRST_SPARSE if isinstance(self._columns, SparseColumns) else _FIRST, growth * used)
+        first = _FIRST_SPARSE if isinstance(self._columns, SparseColumns) else _FIRST
+        room = max(first if before == 0 else _LATER * first, growth * used)
         if len(self._rows) + room < 0.5 * len(self._z):
             order = order[: np.searchsorted(np.cumsum(sizes[order]), room, side="right") + 1]
-        before = len(self._rows)
         self._set(np.concatenate([self._chosen, np.sort(order)]))  # sorted: memory is read forwards
         self._columns.add(self._rows[before:])
         if isinstance(self._columns, RoughColumns) and not self._columns.are_safe(before):
