@@ -157,19 +157,19 @@ def minimise(
 
 
 def _solution(gram: Gram) -> Array:
-    """Return the minimum where nothing is penalised: the one of least norm if there are several."""
+    """Return the minimum where nothing is penalised: if there are several, that of least norm with columns scaled alike."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
 
     diagonal = np.sqrt(np.maximum(np.diagonal(gram.Q), np.finfo(np.float64).tiny))  # columns may have any scale
     scaled, B = gram.Q / np.outer(diagonal, diagonal), gram.B / diagonal[:, None]
-    result: Array
+    result: Array | None = None
     with suppress(LinAlgError):
         factor = cho_factor(scaled)
         if float(np.diagonal(factor[0]).min()) ** 2 > _DEPENDENT:
-            result = cho_solve(factor, B) / diagonal[:, None]
-            return result
-    result, *_ = lstsq(gram.Q, gram.B, cond=_DEPENDENT, lapack_driver="gelsy")
-    return result
+            result = cho_solve(factor, B)
+    if result is None:
+        result, *_ = lstsq(scaled, B, cond=_DEPENDENT, lapack_driver="gelsy")
+    return result / diagonal[:, None]
 
 
 def _gap_is_small(problem: Problem, gram: Gram, W: Array, tol: float) -> bool:
