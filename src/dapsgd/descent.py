@@ -24,7 +24,7 @@ from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
 from .rows import inner
 
-__all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "descend", "make_units", "unit_handle"]
+__all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "block_norms", "descend", "make_units", "unit_handle"]
 
 Array = np.ndarray[Any, Any]
 
@@ -129,13 +129,20 @@ class GramModel:
     """A model whose matrix Q is at hand: a sweep costs the square of the number of rows, whatever that of the data."""
 
     def __init__(
-        self, part: Part, Q: Array, gradient: Array, W: Array, lasso: float = math.nan, positive: bool = False
+        self,
+        part: Part,
+        Q: Array,
+        gradient: Array,
+        W: Array,
+        lasso: float = math.nan,
+        positive: bool = False,
+        norms: Array | None = None,  # of the units' blocks, if they are known
     ) -> None:
         self._Q = Q
         self._lasso, self._positive = lasso, positive  # the strength if the regulariser is an L1 norm; W must not be negative
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
-        bounds = _never_zero(_block_norms(Q, part.starts))
+        bounds = _never_zero(block_norms(Q, part.starts) if norms is None else norms)
         regularizer = UnitHandle(part.handle.code, part.handle.data)
         self._arguments = regularizer, part.which, part.starts, bounds, Q
         self._alive, self._memory = part.handle, _memory(part, W)
@@ -263,7 +270,7 @@ def _memory(part: Part, W: Array) -> Array:
     return np.zeros((2, int(np.diff(part.starts).max(initial=1)) * W.shape[1]))
 
 
-def _block_norms(Q: Array, starts: Array) -> Array:
+def block_norms(Q: Array, starts: Array) -> Array:
     """Return the largest eigenvalue of each unit's diagonal block."""
     if (np.diff(starts) == 1).all():
         return np.diagonal(Q).copy()

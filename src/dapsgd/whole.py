@@ -14,7 +14,7 @@ import numpy as np
 
 from . import rows as _rows
 from . import working_set
-from .descent import GramModel, Part, descend
+from .descent import GramModel, Part, block_norms, descend
 from .dual import duality_gap, has_gap
 from .losses import is_quadratic
 from .result import Result, Trace
@@ -67,6 +67,7 @@ class WholeModel:
         # The free coordinates are minimised over: what is left does not see them.
         self._Q = Q - border @ self._inverse @ border.T
         self._slopes = slopes[self._order] - border @ self._inverse @ self._at_free
+        self._norms = block_norms(self._Q, self._part[1])
         self._scale = float(np.abs(self._slopes).max(initial=0.0))
         self._W = np.zeros_like(self._slopes)
 
@@ -80,7 +81,7 @@ class WholeModel:
         tol = _FIRST_TOL * self._tol * self._scale
         for _ in range(_TRIES):
             gradient = self._slopes + self._Q @ self._W
-            model = GramModel(part, self._Q, gradient, self._W, space.lasso, space.positive)
+            model = GramModel(part, self._Q, gradient, self._W, space.lasso, space.positive, self._norms)
             self._W, more = descend(model, lambda W: problem.penalty(self._joined(space, W)), tol, _SWEEPS)
             if more is None:
                 return None
