@@ -255,6 +255,12 @@ def test_more_columns_than_rows_and_several_targets_in_one_model():
         assert objective == pytest.approx(best, rel=1e-4)
 
 
+def test_estimators_that_choose_a_strength_use_it():
+    X, y = regression(60, 20)
+    model = ds.DAPRegressorCV("group_lasso", groups=5, alphas=4, cv=2).fit(X, y)
+    assert all("all columns" in result.message for result in model.path_.results)
+
+
 def test_a_limit_or_a_wish_is_kept_to():
     X, y = regression(60, 20)
     problem = ds.Problem(X, y, regularizer=ds.GroupLasso(1.0, 5))

@@ -27,7 +27,15 @@ __all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
 Array = np.ndarray[Any, Any]
 
 _HARMLESS = {"tol", "workers", "seed", "progress", "max_iter", "max_passes"}  # options that mean the same whatever runs
-_DEFAULTS: dict[str, tuple[Any, ...]] = {"algorithm": ("auto",), "runtime": ("threads", "serial"), "average": (False,)}
+_DEFAULTS: dict[str, tuple[Any, ...]] = {
+    "algorithm": ("auto",),
+    "runtime": ("threads", "serial"),
+    "batch_size": ("auto",),
+    "average": (False,),
+    "record_schedule": (False,),
+    "resume": (False,),
+    "callbacks": ((), []),
+}
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,11 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
 
 def _asks_for_nothing(options: dict[str, Any]) -> bool:
     """Tell whether the answers are all that is asked for, so that the way to them is ours to choose."""
-    return all(value is None or name in _HARMLESS or value in _DEFAULTS.get(name, ()) for name, value in options.items())
+
+    def is_default(name: str, value: Any) -> bool:
+        return value is None or any(type(value) is type(usual) and value == usual for usual in _DEFAULTS.get(name, ()))
+
+    return all(name in _HARMLESS or is_default(name, value) for name, value in options.items())
 
 
 def _start(problem: Problem, lams: Array, found: list[Array]) -> Array:

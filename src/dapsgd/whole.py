@@ -78,27 +78,36 @@ class WholeModel:
         began, sweeps = perf_counter(), 0
         space = find_space(problem)
         part = Part(space.handle, *self._part)
+        # Zero is as good an answer as any, if it is one; another need not be exactly sparse at this strength.
+        result = None if self._W.any() else self._certified(problem, 0, began)
         tol = _FIRST_TOL * self._tol * self._scale
         for _ in range(_TRIES):
+            if result is not None:
+                break
             gradient = self._slopes + self._Q @ self._W
             model = GramModel(part, self._Q, gradient, self._W, space.lasso, space.positive, self._norms)
-            self._W, more = descend(model, lambda W: problem.penalty(self._joined(space, W)), tol, _SWEEPS)
+            self._W, more = descend(model, lambda W: problem.penalty(self._joined(problem, W)), tol, _SWEEPS)
             if more is None:
-                return None
+                break
             sweeps, tol = sweeps + more, _TIGHTER * tol
-            x = self._joined(space, self._W)
-            predictions = problem.predict(x)
-            objective = problem.smooth_value(x, predictions) + problem.penalty(x)
-            gap = duality_gap(problem, x, predictions, problem.packed_gradient(x, predictions), objective)
-            if gap <= self._tol * abs(objective):
-                return _result(problem, x, objective, gap, sweeps, perf_counter() - began)
-        return None
+            result = self._certified(problem, sweeps, began)
+        return result
 
-    def _joined(self, space: Any, W: Array) -> Array:
+    def _certified(self, problem: Problem, sweeps: int, began: float) -> Result | None:
+        """Return the point reached as a result if its duality gap is below the tolerance."""
+        x = self._joined(problem, self._W)
+        predictions = problem.predict(x)
+        objective = problem.smooth_value(x, predictions) + problem.penalty(x)
+        gap = duality_gap(problem, x, predictions, problem.packed_gradient(x, predictions), objective)
+        if not gap <= self._tol * abs(objective):
+            return None
+        return _result(problem, x, objective, gap, sweeps, perf_counter() - began)
+
+    def _joined(self, problem: Problem, W: Array) -> Array:
         """Return the packed parameter, with the best values of what is free."""
         z = np.empty_like(W)
         z[self._order] = W
-        x: Array = space.join(z, -self._inverse @ (self._at_free + self._border.T @ W))
+        x: Array = find_space(problem).join(z, -self._inverse @ (self._at_free + self._border.T @ W))
         return x
 
 

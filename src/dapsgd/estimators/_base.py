@@ -318,7 +318,7 @@ def _naming_text(X: Any) -> Iterator[None]:
             for name, kind in kinds
             if not (kind.is_numeric() or str(kind) == "Boolean" if hasattr(kind, "is_numeric") else kind.kind in "biufc")
         ]
-        if not text:
+        if not text or "feature names" in str(error):  # which is about other columns than those it was fitted to
             raise
         shown = ", ".join(map(repr, text[:5])) + (", ..." if len(text) > 5 else "")
         raise ValueError(f"X must hold numbers only; code columns {shown} as numbers, or drop them") from error
