@@ -82,7 +82,8 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
                 raise ValueError(
                     f"{option} {column!r} is not a column of {path} but several; give a list, {several} ({again})"
                 ) from None
-            near = difflib.get_close_matches(column, names, n=1, cutoff=0.6)
+            alike = [name for name in names if name.lower() == column.lower()]
+            near = alike or difflib.get_close_matches(column, names, n=1, cutoff=0.6)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise ValueError(f"{option} {column!r} is not a column of {path}{hint}; its columns are {_listed(names)}") from None
     if not -count <= int(position) < count:

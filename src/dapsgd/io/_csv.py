@@ -98,7 +98,12 @@ def _look(path: Path, options: Options) -> _Layout:
 
 def _check_columns(path: Path, layout: _Layout, picked: Picked) -> None:
     """Name all columns that start with text at once, rather than one with each attempt."""
-    columns = [_column(layout, j) for j in picked.features if not _is_number(layout.first[j])]
+    text = [j for j in picked.features if not _is_number(layout.first[j])]
+    columns = [_column(layout, j) for j in text]
+    commas = [j for j in text if "," in layout.first[j] and _is_number(layout.first[j].replace(",", ".", 1))]
+    if commas:
+        where = f"{path}: line {layout.skip + 1}, column {_column(layout, commas[0])}"
+        raise FileFormatError(f"{where}: {layout.first[commas[0]]!r} has a decimal comma; write numbers with a point")
     if len(columns) > 1:
         more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
         raise FileFormatError(
