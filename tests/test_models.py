@@ -206,9 +206,11 @@ def test_cut_and_flipped_files_never_fail_in_another_way(tmp_path, saved):
 def test_columns_of_an_array_can_be_given_names(tmp_path):
     model = FITS["regression"]()
     models.save(model, tmp_path / "model.npz", feature_names=list("abcdef"))
-    assert list(models.load(tmp_path / "model.npz").feature_names_in_) == list("abcdef")
-    models.save(model, tmp_path / "model.npz")
-    assert not hasattr(models.load(tmp_path / "model.npz"), "feature_names_in_")
+    loaded = models.load(tmp_path / "model.npz")
+    assert loaded.metadata_ == {"feature_names": list("abcdef")}
+    assert np.array_equal(loaded.predict(X), model.predict(X))  # which would warn if scikit-learn knew of the names
+    axis = loaded.plot_coef().axes[0]
+    assert [label.get_text() for label in axis.get_xticklabels()] == list("abcdef")
 
 
 @pytest.mark.parametrize("names", ["abcdef", [1, 2, 3, 4, 5, 6], list("abc"), list("aabcde")])

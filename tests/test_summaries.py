@@ -144,7 +144,7 @@ def test_coefficients_are_drawn_a_panel_a_target():
     assert [label.get_text() for label in ax.get_xticklabels()] == names
     np.testing.assert_array_equal(ax.lines[-1].get_ydata(), np.arange(5.0))
     (ax,) = plots.plot_coef(np.arange(500.0), names=[f"w{j}" for j in range(500)]).axes
-    assert ax.get_xticklabels()[-1].get_text() == "w499"
+    assert [label.get_text() for label in ax.get_xticklabels()] == [f"w{j}" for j in range(0, 500, 100)]
     plt.close("all")
 
 

@@ -74,8 +74,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     metadata : dict, optional
         Whatever else should be kept: what JSON can hold. It is ``metadata_`` of the loaded model.
     feature_names : list of str, optional
-        The names of the columns, by which ``dapsgd predict`` finds them in a file. By default those of the data frame that
-        the model was fitted to; arrays have none.
+        The names of the columns of an array, by which ``dapsgd predict`` finds them in a file; ``"feature_names"`` of the
+        metadata. Those of a data frame that the model was fitted to are kept anyway.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -89,15 +89,17 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     loss = model.loss
     if not isinstance(loss, (str, type(None), *LOSSES.values())):
         raise TypeError(f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}")
-    names = _check_names(feature_names, getattr(model, "feature_names_in_", None), model.n_features_in_)
+    kept = dict(metadata or {})
+    if feature_names is not None:
+        kept["feature_names"] = _check_names(feature_names, model.n_features_in_)
     about: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
         "estimator": kind,
         "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
         "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
-        "feature_names": names,
-        "metadata": dict(metadata or {}),
+        "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
+        "metadata": kept,
     }
     try:
         text = json.dumps(about)
@@ -110,10 +112,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         np.savez_compressed(temporary, about=np.frombuffer(text.encode(), np.uint8), **arrays)
 
 
-def _check_names(given: Any, known: Any, count: int) -> list[str] | None:
-    """Return the names of the columns: those given, or those known."""
-    if given is None:
-        return None if known is None else list(map(str, known))
+def _check_names(given: Any, count: int) -> list[str]:
+    """Return the names of so many columns."""
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
         raise TypeError(f"feature_names must be a list of text; got {given!r}")
     names = list(map(str, given))

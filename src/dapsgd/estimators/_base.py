@@ -251,7 +251,8 @@ class LinearModel(BaseEstimator):
         from ..plots import plot_coef
 
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None) if names is None else names
+        for known in (getattr(self, "feature_names_in_", None), getattr(self, "metadata_", {}).get("feature_names")):
+            names = known if names is None else names
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"names must be {self.n_features_in_}, one for each column; got {len(names)}")
         rows = len(np.atleast_2d(self.coef_))
