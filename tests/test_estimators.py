@@ -556,6 +556,7 @@ CALLS = {
     "counts": (lambda: DAPRegressor(loss="poisson").fit(X, Y), ValueError, "y must be >= 0"),
     "batch": (lambda: DAPRegressor(algorithm="dap-sgd", batch_size="big").fit(X, Y), ValueError, "batch_size"),
     "nan in X": (lambda: DAPRegressor().fit(np.full_like(X, np.nan), Y), ValueError, "X"),
+    "nan to predict": (lambda: DAPRegressor().fit(X, Y).predict(np.full_like(X, np.nan)), ValueError, "X must not contain NaN"),
     "nan in y": (lambda: DAPRegressor().fit(X, np.full_like(Y, np.nan)), ValueError, "y"),
     "weights": (lambda: DAPRegressor().fit(X, Y, -np.ones(N)), ValueError, "sample_weight"),
     "zero weights": (lambda: DAPRegressor().fit(X, Y, np.zeros(N)), ValueError, "sample_weight"),

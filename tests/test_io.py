@@ -520,6 +520,11 @@ def test_rows_with_a_missing_value_can_be_left_out(tmp_path):
     path.write_text("\n".join([*HOLES[:1], *HOLES[2:4]]))
     with pytest.raises(ds.FileFormatError, match="no rows without a missing value, of 2"):
         io.read(path, skip_missing=True, **options)
+    path.write_text("a,b,c,y\n1,,,1\n2,,,2\n,,NA,3\n")
+    with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b', 'c': .*--drop"):
+        io.read(path, "y", skip_missing=True)
+    with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b': .*--drop"):
+        io.read(path, "y", drop="c", skip_missing=True)
     np.save(tmp_path / "m.npy", X)
     with pytest.raises(ValueError, match="skip_missing means nothing for"):
         io.read(tmp_path / "m.npy", skip_missing=True)

@@ -59,10 +59,10 @@ def test_text(fit):
     assert "\n" not in repr(result)
 
 
-def test_fused_coefficients_are_counted_by_value():
+def test_jumps_of_fused_coefficients_are_counted():
     X = np.random.default_rng(0).standard_normal((100, 20))
     result = ds.solve(ds.Problem(X, X @ np.repeat([1.0, 2.0], 10), regularizer=ds.FusedLasso(0.5)), tol=1e-8)
-    assert "20 of 20 are not zero, with 2 different values" in str(result)
+    assert "20 of 20 are not zero, with 1 jump" in str(result)
 
 
 def test_html_has_the_table_and_the_picture(fit):
@@ -126,9 +126,23 @@ def test_estimators_show_their_fit(fit):
     assert "<strong>Fitted" in after["text/html"]
     assert "<strong>Fitted" in model._repr_html_()
     chosen = ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, X[:, 0])
-    assert f"{chosen.alpha_:.6g}, chosen by cross-validation" in str(chosen)
+    assert f"l1 of strength {chosen.alpha_:.6g}, chosen by cross-validation" in str(chosen)
+    assert f"{sum(one.iterations for one in chosen.path_.results)} iterations" in str(chosen)
     labels = np.where(X[:, 0] > 0, "a", "b")
     assert "objective" in str(ds.DAPClassifier("l1", alpha=0.1).fit(X, labels))
+
+
+@pytest.mark.parametrize("kind", [ds.DAPRegressor, ds.DAPRegressorCV])
+def test_a_model_from_a_file_shows_what_it_knows(fit, tmp_path, kind):
+    X = fit[2]
+    model = kind("l1").fit(X, X[:, 0])
+    ds.models.save(model, tmp_path / "model.npz")
+    loaded = ds.models.load(tmp_path / "model.npz")
+    for name in ("objective", "duality gap", "coefficients", "penalty"):
+        (line,) = (line for line in str(loaded).splitlines() if line.strip().startswith(name))
+        assert line.strip().split() == next(x for x in str(model).splitlines() if x.strip().startswith(name)).split()
+    page = loaded._repr_html_()
+    assert page.index("<strong>Fitted") < page.index("</body>")
 
 
 def test_help_shows_the_fields_of_terms():

@@ -6,7 +6,8 @@ import base64
 import html
 import io
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +15,19 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .result import Result, Trace
 
-__all__ = ["about_problem", "about_result", "as_html", "as_text", "counted", "picture"]
+__all__ = [
+    "about_accuracy",
+    "about_problem",
+    "about_result",
+    "as_html",
+    "as_text",
+    "coefficients",
+    "counted",
+    "picture",
+    "work",
+]
 
+Array = np.ndarray[Any, Any]
 Lines = dict[str, str]
 
 
@@ -35,26 +47,37 @@ def about_problem(problem: Problem) -> Lines:
 
 def about_result(result: Result) -> Lines:
     """Return what there is to say of a result, by title."""
-    lines = {
-        "converged": "yes" if result.converged else "no",
-        "objective": f"{result.objective:.6g}",
-    }
-    if math.isfinite(result.gap):
-        lines["duality gap"] = f"{result.gap:.3g}, {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
-    else:
-        lines["residual"] = f"{result.residual:.3g}"
-    alive = result.x[result.x != 0.0]
-    values = len(np.unique(alive))
-    lines["coefficients"] = f"{alive.size:,} of {result.x.size:,} are not zero"
-    if 2 * values <= alive.size:  # fused
-        lines["coefficients"] += f", with {values:,} different value{'s' * (values != 1)}"
-    workers, iterations = counted(result.workers, "worker"), counted(result.iterations, "iteration")
-    lines["work"] = f"{iterations}, {counted(result.passes, 'pass', 'passes')}, {result.seconds:.3g} s, {workers}"
+    lines = {"converged": "yes" if result.converged else "no"}
+    lines |= about_accuracy(result.objective, result.gap, result.residual)
+    lines["coefficients"] = coefficients(result.x)
+    lines["work"] = work([result])
     if result.delays.sum() > 0 and len(result.delays) > 1:
         mean = float(np.arange(len(result.delays)) @ result.delays / result.delays.sum())
         lines["delays"] = f"{mean:.2g} updates on average, {int(np.flatnonzero(result.delays).max())} at most"
     lines["message"] = result.message
     return lines
+
+
+def about_accuracy(objective: float, gap: float, residual: float) -> Lines:
+    """Return the objective and how far it may be from the best, by title."""
+    lines = {"objective": f"{objective:.6g}"}
+    if math.isfinite(gap):
+        return lines | {"duality gap": f"{gap:.3g}, {gap / max(abs(objective), 1e-300):.1e} of the objective"}
+    return lines | {"residual": f"{residual:.3g}"}
+
+
+def coefficients(x: Array) -> str:
+    """Return how many coefficients are not zero, and in how many places neighbours differ where they seldom do: when fused."""
+    alive, jumps = int(np.count_nonzero(x)), int(np.count_nonzero(np.diff(x, axis=0)))
+    return f"{alive:,} of {x.size:,} are not zero" + f", with {counted(jumps, 'jump')}" * (2 * jumps <= alive)
+
+
+def work(results: Sequence[Result]) -> str:
+    """Return what was done for one answer."""
+    iterations, passes = sum(one.iterations for one in results), sum(one.passes for one in results)
+    seconds, workers = sum(one.seconds for one in results), max(one.workers for one in results)
+    done = f"{counted(iterations, 'iteration')}, {counted(passes, 'pass', 'passes')}"
+    return f"{done}, {seconds:.3g} s, {counted(workers, 'worker')}"
 
 
 def counted(count: float, one: str, more: str = "") -> str:
@@ -72,7 +95,8 @@ def as_text(title: str, lines: Lines) -> str:
 def as_html(title: str, lines: Lines, image: str = "") -> str:
     """Return a title, a table and a picture as HTML. All that is text is escaped."""
     rows = "".join(
-        f'<tr><th style="text-align:left">{html.escape(name)}</th><td style="text-align:left">{html.escape(text)}</td></tr>'
+        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left;white-space:normal">{html.escape(text)}</td></tr>'
         for name, text in lines.items()
     )
     return f"<div><strong>{html.escape(title)}</strong><table>{rows}</table>{image}</div>"

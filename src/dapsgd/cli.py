@@ -90,6 +90,10 @@ Examples:
   dapsgd predict model.npz new.csv --out predictions.csv
 
   dapsgd predict tumour.npz patients.parquet --proba --out -
+
+Predictions are in the order of the rows, so that this puts them beside the data:
+
+  paste -d, new.csv predictions.csv
 """
 _Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a CSV file starts with names.")]
 _ZeroBased = Annotated[bool | None, typer.Option("--zero-based/--one-based", help="The first index of an svmlight file.")]

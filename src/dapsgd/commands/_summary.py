@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._summaries import counted
+from .._summaries import about_accuracy, counted
 
 __all__ = ["describe", "table"]
 
@@ -57,13 +57,8 @@ def table(about: dict[str, Any]) -> str:
         "task": f"{about['task']}: {about['reason']}",
         "data": f"{about['rows']:,} rows, {about['columns']:,} columns, target {', '.join(about['target'])}{skipped}",
         "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}{chosen}",
-        "objective": f"{about['objective']:.6g}",
     }
-    if "duality_gap" in about:
-        relative = about["duality_gap"] / max(abs(about["objective"]), 1e-300)
-        lines["duality gap"] = f"{about['duality_gap']:.3g}, {relative:.1e} of the objective"
-    else:
-        lines["residual"] = f"{about['residual']:.3g}"
+    lines |= about_accuracy(about["objective"], about.get("duality_gap", math.nan), about["residual"])
     lines["non-zeros"] = f"{about['nonzeros']:,} of {about['coefficients']:,} coefficients"
     if "groups" in about:
         lines["groups"] = f"{about['nonzero_groups']:,} of {about['groups']:,} are not zero"

@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import flag, non_negative
-from .._summaries import about_result, as_html, as_text, picture
+from .._checks import finite_array, flag, non_negative
+from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, picture
 from ..fista import proximal_step
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, NonNegative
@@ -228,7 +228,10 @@ class LinearModel(BaseEstimator):
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
         with _naming_text(X):
-            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+            X = validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False
+            )
+        finite_array("X", X if isinstance(X, np.ndarray) else X.data)
         result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return result
 
@@ -267,30 +270,34 @@ class LinearModel(BaseEstimator):
 
     def __str__(self) -> str:
         """Return the parameters, and once it is fitted a summary."""
-        return as_text(repr(self), self._about()) if hasattr(self, "result_") else repr(self)
+        return as_text(repr(self), self._about()) if hasattr(self, "coef_") else repr(self)
 
     def _about(self) -> dict[str, str]:
-        seen = self.n_features_in_
-        lines = {"columns": f"{seen:,}", "penalty": str(self.penalty)}
-        if hasattr(self, "alpha_"):
-            lines["alpha"] = f"{self.alpha_:.6g}, chosen by cross-validation"
-        return lines | about_result(self.result_)
+        """Return what there is to say of the fit, by title; less of a model from a file, which keeps no result."""
+        lines = {"columns": f"{self.n_features_in_:,}", "penalty": str(self.penalty)}
+        if hasattr(self, "result_"):
+            return lines | about_result(self.result_)
+        if hasattr(self, "objective_"):
+            lines |= about_accuracy(self.objective_, self.dual_gap_, self.residual_)
+        return lines | {"coefficients": coefficients(self.coef_.T)}
 
-    def _fitted_html(self) -> str:
-        if not hasattr(self, "result_"):
-            return ""
-        return as_html("Fitted", self._about(), picture(self.trace_))
+    def _with_fit(self, diagram: str) -> str:
+        """Add to scikit-learn's diagram what the fit was like."""
+        if not hasattr(self, "coef_"):
+            return diagram
+        fit = as_html("Fitted", self._about(), picture(self.trace_) if hasattr(self, "trace_") else "")
+        inside, end, after = diagram.rpartition("</body>")
+        return inside + fit + end + after if end else diagram + fit
 
     @property
     def _repr_html_(self) -> Any:
         diagram = super()._repr_html_  # which raises where scikit-learn is configured to show text
-        return lambda: diagram() + self._fitted_html()
+        return lambda: self._with_fit(diagram())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        """Add to scikit-learn's diagram what the fit was like."""
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] += self._fitted_html()
+            bundle["text/html"] = self._with_fit(bundle["text/html"])
         return bundle
 
     def _bounded(self) -> bool:

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import known_name, positive_integer
+from .._summaries import work
 from ..losses import Squared
 from ..path import Path, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
@@ -97,6 +98,14 @@ class CrossValidated(LinearModel):
         self.path_ = path_of(problem, grids[r], terms, **options)
         self._warn(self.path_.results[k])
         self._keep(problem, self.path_.results[k])
+
+    def _about(self) -> dict[str, str]:
+        lines = super()._about()
+        if hasattr(self, "alpha_"):
+            lines["penalty"] += f" of strength {self.alpha_:.6g}, chosen by cross-validation"
+        if hasattr(self, "path_"):
+            lines["work"] = f"{work(self.path_.results)}, after the folds"
+        return lines
 
     def _ratios(self) -> tuple[list[Any], bool]:
         if self.l1_ratio is None or isinstance(self.l1_ratio, (numbers.Number, str)):

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Source, reading
+from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Skipped, Source, reading
 
 __all__ = ["look", "open_source"]
 
@@ -79,18 +79,19 @@ def open_source(path: Path, options: Options) -> Source:
     dtype = np.dtype(options.dtype or ("float32" if single else "float64"))
     wanted = [schema.names[j] for j in [*picked.features, *picked.targets]]
 
-    skipped = 0
+    skipped = Skipped(wanted)
 
     def blocks(report: Callable[[int], None]) -> Iterator[Block]:
-        nonlocal skipped
-        size, row, skipped = path.stat().st_size, 0, 0
+        size, row = path.stat().st_size, 0
+        skipped.clear()
         with reading(path, _kind(path), *_errors()):
             for batch, share in _batches(path, wanted):
                 rows = row + np.arange(batch.num_rows)
                 row += batch.num_rows
                 if options.skip_missing:
-                    whole = _whole(batch, wanted)
-                    skipped += len(whole) - int(whole.sum())
+                    missing = _missing(batch, wanted)
+                    whole = ~missing.any(axis=1)
+                    skipped.count(missing[~whole])
                     batch, rows = batch.filter(pa.array(whole)), rows[whole]
                     if not batch.num_rows:
                         continue
@@ -99,7 +100,7 @@ def open_source(path: Path, options: Options) -> Source:
                 yield Block(X, _targets(columns[len(picked.features) :]))
                 report(int(share * size))
 
-    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=lambda: skipped)
+    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=skipped)
 
 
 def _is_text(kind: Any) -> bool:
@@ -129,12 +130,9 @@ def _batches(path: Path, wanted: list[str]) -> Iterator[tuple[Any, float]]:
                 yield batch, (k + 1) / file.num_record_batches
 
 
-def _whole(batch: Any, wanted: list[str]) -> Array:
-    """Tell which rows have no missing value."""
-    whole = np.ones(batch.num_rows, bool)
-    for name in wanted:
-        whole &= ~batch.column(name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    return whole
+def _missing(batch: Any, wanted: list[str]) -> Array:
+    """Tell of every row and column whether the value is missing."""
+    return np.column_stack([batch.column(name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False) for name in wanted])
 
 
 def _column(path: Path, name: str, column: Any, rows: Array) -> Array:

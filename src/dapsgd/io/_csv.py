@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import FileFormatError
 from ._columns import Picked, pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Source, open_bytes, reading
+from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Skipped, Source, open_bytes, reading
 
 __all__ = ["look", "open_source"]
 
@@ -48,17 +48,17 @@ def open_source(path: Path, options: Options) -> Source:
     picked = pick(path, layout.names, layout.width, options)
     _check_columns(path, layout, picked)
     text = len(picked.targets) == 1 and not _is_number(layout.first[picked.targets[0]])
-    skipped = 0
+    wanted = (*picked.features, *picked.targets)
+    skipped = Skipped([str(j) if layout.names is None else layout.names[j] for j in wanted])
 
     def is_whole(row: list[str]) -> bool:
-        nonlocal skipped
-        missing = any(_is_missing(row[j]) for j in (*picked.features, *picked.targets))
-        skipped += missing
-        return not missing
+        missing = [_is_missing(row[j]) for j in wanted]
+        if any(missing):
+            skipped.count(np.array([missing]))
+        return not any(missing)
 
     def blocks(report: Callable[[int], None]) -> Iterator[Block]:
-        nonlocal skipped
-        skipped = 0
+        skipped.clear()
         if options.skip_missing:
             return _with_python(path, layout, picked, text, report, is_whole)
         if path.stat().st_size >= _WORTH_ARROW and layout.skip <= 1 and _has_arrow():
@@ -66,7 +66,7 @@ def open_source(path: Path, options: Options) -> Source:
         return _with_python(path, layout, picked, text, report)
 
     dtype = np.dtype(options.dtype or "float64")
-    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=lambda: skipped)
+    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=skipped)
 
 
 def _look(path: Path, options: Options) -> _Layout:

@@ -170,7 +170,7 @@ def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str
         "target_names": source.target_names,
         "labels": labels.names,
         "zero_based": zero_based,
-        "skipped": source.skipped(),
+        "skipped": source.skipped.rows,
     }
 
 

@@ -85,7 +85,7 @@ def read(
         raise no_rows(path, source)
     X, first_is_zero = _join(parts, source)
     y = decode(np.concatenate(targets), labels.names) if targets else None
-    return Dataset(X, y, source.feature_names, source.target_names, first_is_zero, source.skipped())
+    return Dataset(X, y, source.feature_names, source.target_names, first_is_zero, source.skipped.rows)
 
 
 def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Dataset]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +22,7 @@ __all__ = [
     "Column",
     "MissingValueError",
     "Options",
+    "Skipped",
     "Source",
     "make_options",
     "no_rows",
@@ -102,6 +103,28 @@ class Block(NamedTuple):
     y: Array | None  # numbers, or text as objects
 
 
+class Skipped:
+    """Rows that were left out because a value is missing: how many, and how often it was which column's."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self._names = names
+        self.clear()
+
+    def clear(self) -> None:
+        """Start again."""
+        self.rows = 0
+        self._missing = np.zeros(len(self._names), np.int64)
+
+    def count(self, missing: Array) -> None:
+        """Count rows that are left out, given what is missing of each: a row a line, a column a column."""
+        self.rows += len(missing)
+        self._missing += missing.sum(axis=0)
+
+    def empty_columns(self) -> list[str]:
+        """Return the names of the columns that every row left out lacks."""
+        return [name for name, missing in zip(self._names, self._missing, strict=True) if missing == self.rows]
+
+
 class Source(NamedTuple):
     """An opened file: what is known before its rows are read, and its rows."""
 
@@ -113,8 +136,8 @@ class Source(NamedTuple):
     blocks: Callable[[Callable[[int], None]], Iterator[Block]]
     # Of sparse rows: the number of columns and whether the first is 0, given the smallest and the largest index.
     columns: Callable[[int, int], tuple[int, bool]] | None = None
-    # How many rows with a missing value have been left out so far.
-    skipped: Callable[[], int] = int
+    # The rows with a missing value that have been left out so far.
+    skipped: Skipped = Skipped()
 
 
 class MissingValueError(FileFormatError):
@@ -130,9 +153,13 @@ class MissingValueError(FileFormatError):
 
 def no_rows(path: Any, source: Source) -> FileFormatError:
     """Return the error that there is nothing left of a file."""
-    return FileFormatError(
-        f"{path} has no rows" + f" without a missing value, of {source.skipped():,}" * (source.skipped() > 0)
-    )
+    skipped = source.skipped
+    if not skipped.rows:
+        return FileFormatError(f"{path} has no rows")
+    empty = [repr(name) for name in skipped.empty_columns()]
+    empty[8:] = ["..."] * (len(empty) > 8)
+    advice = f"; there is nothing at all in {', '.join(empty)}: leave that out with drop (--drop)" if empty else ""
+    return FileFormatError(f"{path} has no rows without a missing value, of {skipped.rows:,}{advice}")
 
 
 class _Unzipped(gzip.GzipFile):
