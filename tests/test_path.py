@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import enet_path, lasso_path
 
 import dapsgd as ds
-from dapsgd import factored, rows, whole
+from dapsgd import factored, path_model, rows
 from dapsgd.path import with_strength
 
 from . import cases
@@ -155,7 +155,7 @@ def test_a_path_needs_no_pass_to_start_from_the_answers_before(monkeypatch):
     passes = []
     predict = rows.predict
     monkeypatch.setattr(rows, "predict", lambda *arguments: passes.append(1) or predict(*arguments))
-    monkeypatch.setattr(whole, "_COLUMNS", 0)
+    monkeypatch.setattr(path_model, "_COLUMNS", 0)
     path = ds.path(problem, lams=lams, tol=1e-9)
     assert not passes
     for lam, result in zip(path.lams, path.results, strict=True):
@@ -272,7 +272,7 @@ def test_where_the_model_does_not_get_there_the_path_goes_on(monkeypatch):
     X, y = regression(60, 20)
     problem = ds.Problem(X, y, regularizer=ds.GroupLasso(1.0, 5), fit_intercept=True)
     expected = ds.path(problem, 6, tol=1e-6)
-    monkeypatch.setattr(whole, "_SWEEPS", 4)
+    monkeypatch.setattr(path_model, "_SWEEPS", 4)
     path = ds.path(problem, 6, tol=1e-6)
     assert {"all columns" in result.message for result in path.results} == {True, False}
     np.testing.assert_allclose(path.objectives, expected.objectives, rtol=2e-6)

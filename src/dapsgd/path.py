@@ -12,11 +12,11 @@ import numpy as np
 from ._checks import finite_array, positive_integer
 from ._points import further, kept_points
 from .factored import factored
+from .path_model import PathModel, path_model
 from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
 from .solve import solve
-from .whole import whole_model
 from .working_set import kept_sets
 
 if TYPE_CHECKING:
@@ -140,14 +140,14 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
     free = x0 is None and _asks_for_nothing(options)
     factor = factored(problem, len(lams), options) if free else None
     with (problem if factor is None else factor.problem).own_facts() as posed, kept_sets(posed), kept_points(posed):
-        whole = None
+        model: PathModel | None = None
         for k, regularizer in enumerate(regularizers):
             there = posed.with_regularizer(regularizer)
             if k == 0 and free and options.get("max_iter") is None and options.get("max_passes") is None:
-                whole = whole_model(there, options.get("tol", 1e-4))
-            result = None if whole is None else whole.solve(there)
+                model = path_model(there, options.get("tol", 1e-4))
+            result = None if model is None else model.solve(there)
             if result is None:
-                whole = None
+                model = None
                 result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
             found = [*found[-1:], posed.pack(result.x, result.intercept)]
             results.append(result if factor is None else factor.restore(regularizer, result))

@@ -28,6 +28,7 @@ from ._jit import run
 from ._points import Point, recall, remember
 from .columns import RoughColumns, SparseColumns
 from .descent import ColumnModel, GramModel, Part, descend
+from .free import make_border
 from .losses import is_quadratic
 from .problem import loss_second_derivatives
 from .spaces import falls_apart, find_space
@@ -310,14 +311,12 @@ class _Search:
             if sweeps is None:
                 self._weights = np.zeros_like(weights)  # to have a matrix made for those who are not content only
         else:
-            border, inverse = self._border()
-            matrix = self._matrix
-            if self._free.size:  # minimise over what is free first: what is left does not see the columns' means
-                matrix, slopes = matrix - border @ inverse @ border.T, slopes - border @ inverse @ at_free
+            border = make_border(self._columns, self._free_columns, self._weights, self._problem.dtype)
+            matrix, slopes = border.without(self._matrix, slopes, at_free)
             model = GramModel(part, matrix, slopes, before, self._space.lasso, self._space.positive)
             new, sweeps = descend(model, self._penalty, tol, _SWEEPS)
             move = new - before
-            shift = -inverse @ (at_free + border.T @ move)
+            shift = border.best(at_free, move)
         self._stalled = 0 if sweeps is not None else self._stalled + 1
         self._tangled = self._tangled or sweeps is None
         return bool(move.any() or shift.any()) and self._go(move, shift)
@@ -329,12 +328,6 @@ class _Search:
             return False
         known = not changed and 2 * len(self._matrix) >= len(self._rows)
         return known or self._sweeps is None or len(self._rows) < _COLUMNS_A_SWEEP * self._sweeps
-
-    def _border(self) -> tuple[Array, Array]:
-        """Return the model's products of the set's columns with the free ones, and the inverse of the free ones' own."""
-        weighted = self._weights[:, None] * self._free_columns
-        border = self._columns.transpose_times(weighted.astype(self._problem.dtype)).astype(np.float64)
-        return border, np.linalg.pinv(self._free_columns.T @ weighted, hermitian=True)
 
     def _penalty(self, w: Array) -> float:
         """Return the regulariser at the current point with other values on the set."""

@@ -16,6 +16,7 @@ from . import rows as _rows
 from . import working_set
 from .descent import GramModel, Part, block_norms, descend
 from .dual import duality_gap, has_gap
+from .free import make_border
 from .losses import is_quadratic
 from .result import Result, Trace
 from .spaces import find_space
@@ -23,7 +24,7 @@ from .spaces import find_space
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["WholeModel", "whole_model"]
+__all__ = ["PathModel", "path_model"]
 
 Array = np.ndarray[Any, Any]
 
@@ -35,16 +36,16 @@ _TIGHTER = 0.01
 _TRIES = 3
 
 
-def whole_model(problem: Problem, tol: Any) -> WholeModel | None:
+def path_model(problem: Problem, tol: Any) -> PathModel | None:
     """Return the model of a problem on all its columns if it is small enough, and has a certificate; otherwise None."""
     small = problem.p <= _COLUMNS and problem.n * problem.p <= _ENTRIES and isinstance(problem._rows, _rows.DenseRows)
     exact = is_quadratic(problem.loss) and problem.dtype == np.float64
     if not (small and exact and working_set.can_solve(problem) and isinstance(tol, (int, float)) and tol > 0.0):
         return None
-    return WholeModel(problem, float(tol))
+    return PathModel(problem, float(tol))
 
 
-class WholeModel:
+class PathModel:
     """A squared loss on all coordinates; it remembers the last answer."""
 
     def __init__(self, problem: Problem, tol: float) -> None:
@@ -60,13 +61,10 @@ class WholeModel:
         weights = problem.second_derivatives(nothing)
         Q = columns.gram(weights)
         Q[np.diag_indices(len(Q))] += space.ridge
-        border = columns.transpose_times(weights[:, None] * free)
-        self._border, self._inverse = border, np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
+        self._border = make_border(columns, free, weights, problem.dtype)
         zero = np.zeros(problem.packed_shape, problem.dtype)
         slopes, self._at_free = space.pull(problem.packed_gradient(zero, nothing))
-        # The free coordinates are minimised over: what is left does not see them.
-        self._Q = Q - border @ self._inverse @ border.T
-        self._slopes = slopes[self._order] - border @ self._inverse @ self._at_free
+        self._Q, self._slopes = self._border.without(Q, slopes[self._order], self._at_free)
         self._norms = block_norms(self._Q, self._part[1])
         self._scale = float(np.abs(self._slopes).max(initial=0.0))
         self._W = np.zeros_like(self._slopes)
@@ -107,7 +105,7 @@ class WholeModel:
         """Return the packed parameter, with the best values of what is free."""
         z = np.empty_like(W)
         z[self._order] = W
-        x: Array = find_space(problem).join(z, -self._inverse @ (self._at_free + self._border.T @ W))
+        x: Array = find_space(problem).join(z, self._border.best(self._at_free, W))
         return x
 
 
