@@ -258,8 +258,8 @@ def test_a_jump_turns_signs_until_the_minimum_is_there(copies):
     y, lam = rng.standard_normal(30), 4.0
     Q = C.T @ C
     W = np.where(rng.random((len(Q), 1)) < 0.5, 1.0, -1.0)
-    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(len(Q)), np.arange(len(Q) + 1))
-    model = descent.GramModel(part, Q, Q @ W - (C.T @ y)[:, None], W, lam)
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(len(Q)), np.arange(len(Q) + 1), lam)
+    model = descent.GramModel(part, Q, Q @ W - (C.T @ y)[:, None], W)
 
     def objective(w):
         return 0.5 * float(np.sum((C @ w - y[:, None]) ** 2)) + lam * float(np.abs(w).sum())
@@ -279,8 +279,8 @@ def test_a_jump_finds_the_coordinates_that_are_not_there_yet():
     y, lam, W = C[:, :20] @ rng.standard_normal(20), 0.3, np.zeros((40, 1))
     W[30] = 1.0
     Q = C.T @ C
-    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(40), np.arange(41))
-    model = descent.GramModel(part, Q, Q @ W - (C.T @ y)[:, None], W, lam)
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(40), np.arange(41), lam)
+    model = descent.GramModel(part, Q, Q @ W - (C.T @ y)[:, None], W)
     assert model.jump(1e-9)
     w = model.state[0]
     slopes = Q @ w - (C.T @ y)[:, None]

@@ -19,6 +19,7 @@ import numpy as np
 
 from ._jit import address_of, by_class, run, when_numba_loads
 from .errors import CompilationError
+from .regularizers._elementwise import soft_threshold
 
 __all__ = ["EstimatorHandle", "Handle", "RegularizerHandle", "UnitHandle", "make_handle"]
 
@@ -60,10 +61,14 @@ class UnitHandle(NamedTuple):
 
     code: int
     data: int
+    lasso: float  # the strength of an L1 norm, otherwise NaN: thousands of calls for a number each would cost too much
 
     def prox_unit(self, unit: int, v: Array, step: float, out: Array) -> None:
         """Call the regulariser's prox of one unit."""
-        call(self.code, self.data, (unit, v, step, out))
+        if self.lasso >= 0.0:
+            soft_threshold(v, step * self.lasso, out)
+        else:
+            call(self.code, self.data, (unit, v, step, out))
 
 
 def prox_entry(kind: Any, data: int, v: Array, step: float, out: Array) -> bool:

@@ -45,8 +45,8 @@ _METHODS = {
     "prox": 3,
     "prox_unit": 4,  # of a regulariser that falls into units
     "dot": 3,
-    "weighted_dot": 3,  # of columns
-    "add_multiple": 4,
+    "weighted_dot": 2,  # of columns
+    "add_multiple": 3,
     "add": 3,
     "combine": 6,
     "estimate": 6,

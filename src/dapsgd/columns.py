@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -76,12 +78,12 @@ class DenseColumns:
         result: Array = self._memory[: self._count] @ d.astype(self._memory.dtype, copy=False)
         return result
 
-    def weighted(self, weights: Array) -> DenseRows:
-        """Return the columns in the form that compiled code reads."""
-        return DenseRows(self._memory[: self._count], weights)
+    def weighted(self, weights: Array) -> Weighted:
+        """Return the columns in the form that compiled code reads, as they are."""
+        norms = partial(self._block_norms, weights)
+        return Weighted(DenseRows(self._memory[: self._count], weights), np.ones_like(weights), weights, norms)
 
-    def block_norms(self, weights: Array, starts: Array) -> Array:
-        """Return the norm of ``C.T @ diag(weights) @ C`` for each block of columns."""
+    def _block_norms(self, weights: Array, starts: Array) -> Array:
         columns = self._memory[: self._count]
         if (np.diff(starts) == 1).all():
             return self._squares(weights)
@@ -175,17 +177,18 @@ class SparseColumns:
         self._index = np.empty(0, np.int64)
         self._scaled: Array | None = None  # room for entries times their rows' weights
 
-    def weighted(self, weights: Array) -> SparseRows:
-        """Return the columns in the form that compiled code reads; until it is called again."""
+    def weighted(self, weights: Array) -> Weighted:
+        """Return the columns times the weights' roots in the form that compiled code reads; until it is called again."""
         if self._scaled is None:
             self._scaled = np.empty_like(self._matrix.data)
-        self._fill(scale_columns, weights, self._scaled)
-        return self._rows._replace(scaled=self._scaled)
+        roots, squares = np.sqrt(weights), np.empty(len(self._index))
+        self._fill(scale_columns, roots, Scaled(self._scaled, squares))
+        rows = self._rows._replace(data=self._scaled)
+        return Weighted(rows, roots, np.ones_like(weights), lambda starts: np.add.reduceat(squares, starts[:-1]))
 
     @property
     def _rows(self) -> SparseRows:
-        data = self._matrix.data
-        return SparseRows(data, data, self._matrix.indices, self._matrix.indptr, self._index)
+        return SparseRows(self._matrix.data, self._matrix.indices, self._matrix.indptr, self._index)
 
     def add(self, index: Array) -> None:
         """Append columns to the selection."""
@@ -197,19 +200,19 @@ class SparseColumns:
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
-        result = np.zeros((self._matrix.shape[0], w.shape[1]), self._matrix.dtype)
+        result = np.zeros((w.shape[1], self._matrix.shape[0]), self._matrix.dtype)
         used = np.flatnonzero(w.any(axis=1))
         chosen = self._rows._replace(chosen=self._index[used])
         run(add_columns, chosen, np.ascontiguousarray(w[used], self._matrix.dtype), result)
-        return result
+        return result.T
 
     def transpose_times(self, d: Array) -> Array:
         """Return the transposed selection times d, shape (k, q)."""
-        result, d = np.empty((len(self._index), d.shape[1])), np.ascontiguousarray(d)
-        self._fill(dot_columns, d, result)
+        result = np.empty((len(self._index), d.shape[1]))
+        self._fill(dot_columns, np.ascontiguousarray(d.T), result)
         return result
 
-    def _fill(self, function: Any, other: Array, out: Array) -> None:
+    def _fill(self, function: Any, other: Array, out: Any) -> None:
         """Let a function of the columns and something else write to ``out``, some columns at a time."""
         rows = self._rows
         run = prepared(function, rows, other, out, 0, 0)
@@ -223,12 +226,21 @@ class SparseColumns:
         result: Array = (scaled @ chosen).toarray().astype(np.float64, copy=False)
         return result
 
-    def block_norms(self, weights: Array, starts: Array) -> Array:
-        """Return a bound on the norm of ``C.T @ diag(weights) @ C`` for each block of columns: the trace."""
-        squares = np.empty(len(self._index))
-        self._fill(weighted_squares, weights, squares)
-        sums: Array = np.add.reduceat(squares, starts[:-1]) if len(squares) else squares
-        return sums
+
+class Weighted(NamedTuple):
+    """Columns C, some of whose rows' weights may already be in them: the others are what a product has to be weighted by."""
+
+    rows: DenseRows | SparseRows
+    inside: Array  # what C was multiplied with
+    outside: Array  # the weights divided by the square of that
+    norms: Callable[[Array], Array]  # of ``C.T @ diag(outside) @ C`` for blocks that start at places of C, or bounds on them
+
+
+class Scaled(NamedTuple):
+    """Where scaled columns are written to, and their squared norms."""
+
+    entries: Array
+    squares: Array
 
 
 class DenseRows(NamedTuple):
@@ -237,53 +249,34 @@ class DenseRows(NamedTuple):
     C: Array  # (k, n)
     weights: Array
 
-    def weighted_dot(self, r: int, along: Array, c: int) -> float:
-        """Return the inner product of column r, the weights and column c of ``along``."""
-        if along.shape[1] == 1:
-            return triple_product(self.C[r], self.weights, along.ravel())
-        total = 0.0
-        for i in range(self.weights.size):
-            total += self.C[r, i] * self.weights[i] * along[i, c]
-        return total
+    def weighted_dot(self, r: int, along: Array) -> float:
+        """Return the inner product of column r, the weights and ``along``."""
+        return triple_product(self.C[r], self.weights, along)
 
-    def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
-        """Add ``factor`` times column r to column c of ``along``."""
-        if along.shape[1] == 1:
-            flat, row = along.ravel(), self.C[r]
-            for i in range(row.size):
-                flat[i] += factor * row[i]
-        else:
-            for i in range(along.shape[0]):
-                along[i, c] += factor * self.C[r, i]
+    def add_multiple(self, r: int, factor: float, along: Array) -> None:
+        """Add ``factor`` times column r to ``along``."""
+        row = self.C[r]
+        for i in range(row.size):
+            along[i] += factor * row[i]
 
 
 class SparseRows(NamedTuple):
     """Chosen sparse columns in compiled code."""
 
-    data: Array
-    scaled: Array  # data times the weights of its rows: a sweep over columns then jumps about in one vector only
+    data: Array  # times the weights' roots where there are weights: a sweep then reads nothing else
     indices: Array
     indptr: Array
     chosen: Array  # column r of the selection is this one of the matrix
 
-    def weighted_dot(self, r: int, along: Array, c: int) -> float:
-        """Return the inner product of column r, the weights and column c of ``along``."""
+    def weighted_dot(self, r: int, along: Array) -> float:
+        """Return the inner product of column r and ``along``."""
         start, stop = self.indptr[self.chosen[r]], self.indptr[self.chosen[r] + 1]
-        if along.shape[1] == 1:
-            return sparse_product(self.scaled[start:stop], self.indices[start:stop], along.ravel())
-        total = 0.0
-        for e in range(start, stop):
-            total += self.scaled[e] * along[self.indices[e], c]
-        return total
+        return sparse_product(self.data[start:stop], self.indices[start:stop], along)
 
-    def add_multiple(self, r: int, factor: float, along: Array, c: int) -> None:
-        """Add ``factor`` times column r to column c of ``along``."""
+    def add_multiple(self, r: int, factor: float, along: Array) -> None:
+        """Add ``factor`` times column r to ``along``."""
         start, stop = self.indptr[self.chosen[r]], self.indptr[self.chosen[r] + 1]
-        if along.shape[1] == 1:
-            add_sparse(self.data[start:stop], self.indices[start:stop], factor, along.ravel())
-        else:
-            for e in range(start, stop):
-                along[self.indices[e], c] += self.data[e] * factor
+        add_sparse(self.data[start:stop], self.indices[start:stop], factor, along)
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -321,11 +314,13 @@ def sparse_product(data: Array, indices: Array, d: Array) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def sparse_square(data: Array, indices: Array, weights: Array) -> float:
-    """Return the weighted squared norm of a sparse vector, added in any order."""
+def scale_sparse(data: Array, indices: Array, weights: Array, out: Array) -> float:
+    """Write the entries of a sparse vector times their weights to ``out``; return the sum of their squares, in any order."""
     total = 0.0
     for e in range(data.size):
-        total += data[e] * data[e] * weights[np.uint32(indices[e])]
+        entry = data[e] * weights[np.uint32(indices[e])]
+        out[e] = entry
+        total += entry * entry
     return total
 
 
@@ -338,35 +333,27 @@ def add_sparse(data: Array, indices: Array, factor: float, out: Array) -> None:
 
 @kernel
 def add_columns(columns: Any, w: Array, out: Array) -> None:
-    """Add the columns times w, (k, q), to ``out``, (n, q)."""
+    """Add the columns times w, (k, q), to ``out``, (q, n)."""
     for r in range(w.shape[0]):
         for c in range(w.shape[1]):
             if w[r, c] != 0.0:
-                columns.add_multiple(r, w[r, c], out, c)
+                columns.add_multiple(r, w[r, c], out[c])
 
 
 @kernel
 def dot_columns(columns: Any, d: Array, out: Array, first: int, last: int) -> None:
-    """Write the inner products of columns ``first:last`` with d, (n, q), to ``out``, (k, q)."""
+    """Write the inner products of columns ``first:last`` with d, (q, n), to ``out``, (k, q)."""
     for r in range(first, last):
         for c in range(out.shape[1]):
-            out[r, c] = columns.weighted_dot(r, d, c)
+            out[r, c] = columns.weighted_dot(r, d[c])
 
 
 @kernel
-def scale_columns(columns: Any, weights: Array, out: Array, first: int, last: int) -> None:
-    """Write the entries of columns ``first:last``, times the weights of their rows, to where they are in the matrix."""
-    for r in range(first, last):
-        for e in range(columns.indptr[columns.chosen[r]], columns.indptr[columns.chosen[r] + 1]):
-            out[e] = columns.data[e] * weights[np.uint32(columns.indices[e])]
-
-
-@kernel
-def weighted_squares(columns: Any, weights: Array, out: Array, first: int, last: int) -> None:
-    """Write the weighted squared norms of columns ``first:last`` to ``out``."""
+def scale_columns(columns: Any, weights: Array, out: Scaled, first: int, last: int) -> None:
+    """Write the entries of columns ``first:last``, times their rows' weights, to their places, and their squares."""
     for r in range(first, last):
         start, stop = columns.indptr[columns.chosen[r]], columns.indptr[columns.chosen[r] + 1]
-        out[r] = sparse_square(columns.data[start:stop], columns.indices[start:stop], weights)
+        out.squares[r] = scale_sparse(columns.data[start:stop], columns.indices[start:stop], weights, out.entries[start:stop])
 
 
 @kernel

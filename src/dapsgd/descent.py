@@ -49,6 +49,13 @@ class Part(NamedTuple):
     handle: Handle  # the regulariser's prox of one unit
     which: Array  # units of the regulariser
     starts: Array  # where each starts in the smaller parameter
+    lasso: float = math.nan  # the strength if the regulariser is an L1 norm
+    positive: bool = False  # must coefficients not be negative?
+
+    @property
+    def regularizer(self) -> UnitHandle:
+        """The prox in the form that compiled code calls."""
+        return UnitHandle(self.handle.code, self.handle.data, math.nan if self.positive else self.lasso)
 
 
 class Model(Protocol):
@@ -134,17 +141,14 @@ class GramModel:
         Q: Array,
         gradient: Array,
         W: Array,
-        lasso: float = math.nan,
-        positive: bool = False,
         norms: Array | None = None,  # of the units' blocks, if they are known
     ) -> None:
         self._Q = Q
-        self._lasso, self._positive = lasso, positive  # the strength if the regulariser is an L1 norm; W must not be negative
+        self._lasso, self._positive = part.lasso, part.positive
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
         bounds = _never_zero(block_norms(Q, part.starts) if norms is None else norms)
-        regularizer = UnitHandle(part.handle.code, part.handle.data)
-        self._arguments = regularizer, part.which, part.starts, bounds, Q
+        self._arguments = part.regularizer, part.which, part.starts, bounds, Q
         self._alive, self._memory = part.handle, _memory(part, W)
         self._run = prepared(sweep_gram, *self._arguments)
 
@@ -226,14 +230,13 @@ class ColumnModel:
     def __init__(
         self, part: Part, columns: Any, free: Array, weights: Array, ridge: float, slopes: Array, W: Array, at_free: Array
     ) -> None:
-        self._free = free
-        self._weights, self._ridge = weights, ridge
+        weighted = columns.weighted(weights)
+        self._free, self._weights, self._ridge = weighted.inside[:, None] * free, weighted.outside, ridge
         self._start, self._slopes, self._at_free = W.copy(), slopes, at_free
         self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
-        self.state = [W.copy(), np.zeros((len(weights), W.shape[1])), np.zeros_like(at_free)]
-        bounds = _never_zero(columns.block_norms(weights, part.starts) + ridge)
-        regularizer = UnitHandle(part.handle.code, part.handle.data)
-        self._arguments = (regularizer, part.which, part.starts, bounds, columns.weighted(weights), ridge, self._start, slopes)
+        self.state = [W.copy(), np.zeros((W.shape[1], len(weights))), np.zeros_like(at_free)]
+        bounds = _never_zero(weighted.norms(part.starts) + ridge)
+        self._arguments = (part.regularizer, part.which, part.starts, bounds, weighted.rows, ridge, self._start, slopes)
         self._alive, self._memory = part.handle, _memory(part, W)
         self._run = prepared(sweep_columns, *self._arguments)
 
@@ -246,22 +249,19 @@ class ColumnModel:
         W, along, shift = self.state
         longest = float(self._run(*self._arguments, along, W, self._memory))
         if shift.size:
-            left = self._at_free + self._free.T @ (self._weights[:, None] * along)
+            left = self._at_free + self._free.T @ (self._weights * along).T
             move = -self._inverse @ left
-            along += self._free @ move
+            along += (self._free @ move).T
             shift += move
             longest = max(longest, float(np.abs(left).max()))
         return longest
-
-    def _bend(self, along: Array) -> float:
-        return float(np.einsum("i,ij,ij->", self._weights, along, along))
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
         W, along, shift = state
         move = W - self._start
         linear = float(np.vdot(self._slopes, move)) + float(np.vdot(self._at_free, shift))
-        bent = self._bend(along) + self._ridge * float(np.vdot(move, move))
+        bent = float(np.vdot(self._weights * along, along)) + self._ridge * float(np.vdot(move, move))
         return linear + 0.5 * bent
 
 
@@ -439,9 +439,10 @@ def sweep_columns(
     W: Array,
     memory: Array,
 ) -> float:
-    """Step on every unit of W, (k, q), once; ``along`` is the change of the predictions since W was ``first``.
+    """Step on every unit of W, (k, q), once; return the longest step.
 
-    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. Return the longest step.
+    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``; ``along`` is their sum, weighted by the
+    change of W since it was ``first``: that of the predictions, times what is in the columns.
     """
     longest = 0.0
     for u in range(which.size):
@@ -450,7 +451,7 @@ def sweep_columns(
         point, new = memory[0, :size], memory[1, :size]
         for r in range(start, stop):
             for c in range(W.shape[1]):
-                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, along, c)
+                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, along[c])
                 point[(r - start) * W.shape[1] + c] = W[r, c] - slope / bound
         regularizer.prox_unit(which[u], point, 1.0 / bound, new)
         for r in range(start, stop):
@@ -459,5 +460,5 @@ def sweep_columns(
                 if move != 0.0:
                     W[r, c] += move
                     longest = max(longest, abs(move) * bound)
-                    columns.add_multiple(r, move, along, c)
+                    columns.add_multiple(r, move, along[c])
     return longest

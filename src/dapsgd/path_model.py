@@ -75,7 +75,7 @@ class PathModel:
             return None
         began, sweeps = perf_counter(), 0
         space = find_space(problem)
-        part = Part(space.handle, *self._part)
+        part = Part(space.handle, *self._part, space.lasso, space.positive)
         # Zero is as good an answer as any, if it is one; another need not be exactly sparse at this strength.
         result = None if self._W.any() else self._certified(problem, 0, began)
         tol = _FIRST_TOL * self._tol * self._scale
@@ -83,7 +83,7 @@ class PathModel:
             if result is not None:
                 break
             gradient = self._slopes + self._Q @ self._W
-            model = GramModel(part, self._Q, gradient, self._W, space.lasso, space.positive, self._norms)
+            model = GramModel(part, self._Q, gradient, self._W, self._norms)
             self._W, more = descend(model, lambda W: problem.penalty(self._joined(problem, W)), tol, _SWEEPS)
             if more is None:
                 break

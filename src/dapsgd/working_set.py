@@ -124,9 +124,9 @@ def compile_for(problem: Problem) -> None:
     few = np.zeros((1, problem._targets.shape[1]))
     columns = space.columns(roughly=not is_quadratic(problem.loss))
     columns.add(np.zeros(1, np.int64))
-    part = Part(space.handle, np.zeros(1, np.int64), np.arange(2))
+    part = Part(space.handle, np.zeros(1, np.int64), np.arange(2), space.lasso, space.positive)
     ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
-    model = GramModel(part, np.ones((1, 1)), few, few + 1.0, space.lasso, space.positive)
+    model = GramModel(part, np.ones((1, 1)), few, few + 1.0)
     model.sweep()
     model.state[0][...] = 1.0
     model.jump(1.0)
@@ -302,7 +302,7 @@ class _Search:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
         before, slopes, at_free = self._z[self._rows], self._slopes[self._rows], self._free_slopes
-        part = Part(self._space.handle, self._chosen, self._starts)
+        part = Part(self._space.handle, self._chosen, self._starts, self._space.lasso, self._space.positive)
         if one_by_one:
             single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
             new, sweeps = descend(single, self._penalty, tol, _SWEEPS_OF_COLUMNS)
@@ -313,7 +313,7 @@ class _Search:
         else:
             border = make_border(self._columns, self._free_columns, self._weights, self._problem.dtype)
             matrix, slopes = border.without(self._matrix, slopes, at_free)
-            model = GramModel(part, matrix, slopes, before, self._space.lasso, self._space.positive)
+            model = GramModel(part, matrix, slopes, before)
             new, sweeps = descend(model, self._penalty, tol, _SWEEPS)
             move = new - before
             shift = border.best(at_free, move)
