@@ -80,8 +80,9 @@ class DenseColumns:
 
     def weighted(self, weights: Array) -> Weighted:
         """Return the columns in the form that compiled code reads, as they are."""
+        outside = weights.astype(np.float32) if self.is_rough else weights
         norms = partial(self._block_norms, weights)
-        return Weighted(DenseRows(self._memory[: self._count], weights), np.ones_like(weights), weights, norms)
+        return Weighted(DenseRows(self._memory[: self._count], outside), np.ones_like(weights), outside, norms)
 
     def _block_norms(self, weights: Array, starts: Array) -> Array:
         columns = self._memory[: self._count]
@@ -232,7 +233,7 @@ class Weighted(NamedTuple):
 
     rows: DenseRows | SparseRows
     inside: Array  # what C was multiplied with
-    outside: Array  # the weights divided by the square of that
+    outside: Array  # the weights divided by the square of that, as precise as sums of columns need to be
     norms: Callable[[Array], Array]  # of ``C.T @ diag(outside) @ C`` for blocks that start at places of C, or bounds on them
 
 
@@ -255,9 +256,9 @@ class DenseRows(NamedTuple):
 
     def add_multiple(self, r: int, factor: float, along: Array) -> None:
         """Add ``factor`` times column r to ``along``."""
-        row = self.C[r]
+        row, multiple = self.C[r], along.dtype.type(factor)
         for i in range(row.size):
-            along[i] += factor * row[i]
+            along[i] += multiple * row[i]
 
 
 class SparseRows(NamedTuple):
@@ -281,8 +282,8 @@ class SparseRows(NamedTuple):
 
 @kernel(fastmath={"reassoc", "contract"})
 def triple_product(a: Array, b: Array, c: Array) -> float:
-    """Return the sum of the products of three vectors' entries, added in any order."""
-    total = 0.0
+    """Return the sum of the products of three vectors' entries, added in any order, as precisely as the last one is."""
+    total = c.dtype.type(0.0)
     for i in range(a.size):
         total += a[i] * b[i] * c[i]
     return total

@@ -231,10 +231,10 @@ class ColumnModel:
         self, part: Part, columns: Any, free: Array, weights: Array, ridge: float, slopes: Array, W: Array, at_free: Array
     ) -> None:
         weighted = columns.weighted(weights)
-        self._free, self._weights, self._ridge = weighted.inside[:, None] * free, weighted.outside, ridge
+        self._free, self._weights, self._ridge = weighted.inside[:, None] * free, weighted.outside.astype(np.float64), ridge
         self._start, self._slopes, self._at_free = W.copy(), slopes, at_free
         self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
-        self.state = [W.copy(), np.zeros((W.shape[1], len(weights))), np.zeros_like(at_free)]
+        self.state = [W.copy(), np.zeros((W.shape[1], len(weights)), weighted.outside.dtype), np.zeros_like(at_free)]
         bounds = _never_zero(weighted.norms(part.starts) + ridge)
         self._arguments = (part.regularizer, part.which, part.starts, bounds, weighted.rows, ridge, self._start, slopes)
         self._alive, self._memory = part.handle, _memory(part, W)
@@ -261,7 +261,7 @@ class ColumnModel:
         W, along, shift = state
         move = W - self._start
         linear = float(np.vdot(self._slopes, move)) + float(np.vdot(self._at_free, shift))
-        bent = float(np.vdot(self._weights * along, along)) + self._ridge * float(np.vdot(move, move))
+        bent = float(np.vdot(self._weights * along, along.astype(np.float64))) + self._ridge * float(np.vdot(move, move))
         return linear + 0.5 * bent
 
 
