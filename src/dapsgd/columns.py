@@ -22,6 +22,7 @@ Array = np.ndarray[Any, Any]
 
 _ROOM = 1 << 28  # bytes for columns, so that they need not be moved when there are more of them
 _BLOCK = 4096  # rows that are scaled and multiplied at a time
+_WORTH_HALVING = 256  # columns whose products with each other cost more than another call of BLAS
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
 
 
@@ -115,13 +116,16 @@ class DenseColumns:
     def _gram(self, weights: Array, since: int, kind: np.dtype[Any]) -> Array:
         columns = self._memory[: self._count]
         equal = bool((weights == weights[0]).all())  # squares, no weights: nothing to scale
-        factors = (weights if since else np.sqrt(weights)).astype(kind)
+        roots = np.sqrt(weights).astype(kind)
         result: Array = np.zeros((self._count - since, self._count))
         for block in _rows.blas_blocks(columns.shape[1], result.size, _BLOCK):
-            scaled = columns[since:, block].astype(kind, copy=False)
-            scaled = scaled if equal else scaled * factors[block]
-            other = columns[:, block].astype(kind, copy=False) if since else scaled  # if the same, then half the work
-            result += scaled @ other.T
+            part = columns[:, block].astype(kind, copy=False)
+            part = part if equal else part * roots[block]
+            if since and self._count - since < _WORTH_HALVING:
+                result += part[since:] @ part.T
+            else:
+                result[:, :since] += part[since:] @ part[:since].T
+                result[:, since:] += part[since:] @ part[since:].T  # recognised as symmetric: half the work
         return result * (float(weights[0]) if equal else 1.0)
 
 
