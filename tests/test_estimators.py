@@ -269,6 +269,30 @@ def test_columns_of_text_in_a_frame_are_named(library):
         model.predict(frame)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_a_frame_that_are_not_finite_are_named(library):
+    frames = pytest.importorskip(library)
+    holes = X[:, 0].copy()
+    holes[3:5] = np.nan
+    frame = frames.DataFrame({"whole": X[:, 1], "holes": holes, "empty": np.full(len(X), np.nan)})
+    said = "X must not contain NaN or infinity, as it does in 'holes' in 2 rows, 'empty' in all rows; fill in"
+    with pytest.raises(ValueError, match=said):
+        DAPRegressor().fit(frame, Y)
+    model = DAPRegressor().fit(frames.DataFrame(dict.fromkeys(("whole", "holes", "empty"), X[:, 0])), Y)
+    with pytest.raises(ValueError, match=said):
+        model.predict(frame)
+
+
+def test_the_first_number_that_is_not_finite_is_found():
+    holes = X.copy()
+    holes[4, 2] = np.inf
+    for matrix in (holes, sp.csr_matrix(holes)):
+        with pytest.raises(ValueError, match="X must not contain NaN or infinity, as in row 4, column 2; fill in"):
+            DAPRegressor().fit(matrix, Y)
+    with pytest.raises(ValueError, match="X must not contain NaN or infinity, as in row 4, column 2; fill in"):
+        DAPRegressor().fit(X, Y).predict(holes)
+
+
 def test_in_pipelines_and_searches():
     model = make_pipeline(StandardScaler(), DAPRegressor())
     search = GridSearchCV(model, {"dapregressor__penalty": ["l1", "fused_lasso"], "dapregressor__alpha": [0.1, 1.0]}, cv=3)

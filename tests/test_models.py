@@ -218,3 +218,30 @@ def test_names_that_are_none_are_refused(tmp_path, names):
     with pytest.raises((TypeError, ValueError), match="feature_names must be"):
         models.save(FITS["regression"](), tmp_path / "model.npz", feature_names=names)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_a_frame_are_found_by_the_names_in_a_file(tmp_path, library):
+    frames = pytest.importorskip(library)
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0] - X[:, 2])
+    models.save(model, tmp_path / "m.npz", feature_names=["a", "b", "c"])
+    loaded = models.load(tmp_path / "m.npz")
+    frame = frames.DataFrame({"id": ["x"] * 30, "c": X[:, 2], "b": X[:, 1], "a": X[:, 0]})
+    np.testing.assert_allclose(loaded.predict(frame), model.predict(X), rtol=1e-12)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="X lacks 2 of 3 columns: 'a', 'b'"):
+        loaded.predict(frame[["id", "c"]])
+    with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):
+        models.save(model, tmp_path / "nowhere" / "m.npz")
+
+
+def test_a_loaded_model_says_that_it_has_no_path(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, X[:, 0])
+    assert "left out" in str(model)
+    models.save(model, tmp_path / "m.npz")
+    loaded = models.load(tmp_path / "m.npz")
+    for draw in (loaded.plot_cv, loaded.plot_path):
+        with pytest.raises(ValueError, match="a model from a file has no path"):
+            draw()

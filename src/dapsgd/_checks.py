@@ -22,6 +22,7 @@ __all__ = [
     "known_name",
     "non_negative",
     "non_negative_integer",
+    "not_finite",
     "number",
     "positive",
     "positive_integer",
@@ -125,8 +126,25 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     array = array.astype(dtype, copy=False)
     if not all_finite(array):
-        raise ValueError(f"{name} must not contain NaN or infinity; fill in or leave out such entries")
+        raise not_finite(name, *_first_not_finite(array))
     return array
+
+
+def not_finite(name: str, *where: int) -> ValueError:
+    """Return the error that a number is NaN or infinite; its place is an entry, or a row and a column."""
+    what = {1: ("entry",), 2: ("row", "column")}.get(len(where), ())
+    place = ", ".join(f"{kind} {k}" for kind, k in zip(what, where, strict=False))
+    return ValueError(
+        f"{name} must not contain NaN or infinity{', as in ' * bool(place)}{place}; fill in or leave out such entries"
+    )
+
+
+def _first_not_finite(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """Return where the first entry is that is not finite, row by row so that a memory map is not loaded whole."""
+    for i, row in enumerate(array if array.ndim else ()):
+        if not np.isfinite(row).all():
+            return i, *map(int, np.unravel_index(int(np.argmin(np.isfinite(row))), np.shape(row)))
+    return ()
 
 
 def all_finite(array: np.ndarray[Any, Any]) -> bool:

@@ -24,6 +24,11 @@ app = typer.Typer(
 )
 
 
+def _flag(*names: str, **options: Any) -> Any:
+    """Return an option that takes no value, and is not shown as if it did."""
+    return typer.Option(*names, metavar="", **options)
+
+
 def _version(show: bool) -> None:
     if show:
         from . import __version__
@@ -34,7 +39,7 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[bool, _flag("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
     """Options for all commands."""
 
@@ -95,16 +100,17 @@ Predictions are in the order of the rows, so that this puts them beside the data
 
   paste -d, new.csv predictions.csv
 """
-_Header = Annotated[bool | None, typer.Option("--header/--no-header", help="Whether a CSV file starts with names.")]
-_ZeroBased = Annotated[bool | None, typer.Option("--zero-based/--one-based", help="The first index of an svmlight file.")]
-_Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+_Header = Annotated[bool | None, _flag("--header/--no-header", help="Whether a CSV file starts with names.")]
+_ZeroBased = Annotated[bool | None, _flag("--zero-based/--one-based", help="The first index of an svmlight file.")]
+_Json = Annotated[bool, _flag("--json", help="Print the summary as JSON.")]
 
 
 @app.command(epilog=_FIT_EXAMPLES)
 def fit(
     data: Annotated[Path, typer.Argument(help="CSV, svmlight, NPY, NPZ, Parquet or Arrow; its ending says which.")],
     target: Annotated[
-        list[str] | None, typer.Option(help="The target's column, by name or position (-1: the last); again for more.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="The target's column, by name or position (-1: the last); again for more."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.npz"),
     plot: Annotated[Path | None, typer.Option(help="Where to save a picture of the coefficients.")] = None,
@@ -118,10 +124,11 @@ def fit(
         int | None, typer.Option(min=2, metavar="FOLDS", help="Choose the strength by cross-validation on so many folds.")
     ] = None,
     rule: Annotated[
-        str | None, typer.Option(help="With --cv: best, or one_se, the largest within one standard error of it. [best]")
+        str | None,
+        typer.Option(help="With --cv: best (the default), or one_se, the largest within one standard error."),
     ] = None,
     eps: Annotated[
-        float | None, typer.Option(help="With --cv: the smallest strength tried, as a share of the largest. [0.001]")
+        float | None, typer.Option(help="With --cv: the smallest strength tried, as a share of the largest; by default 0.001.")
     ] = None,
     groups: Annotated[
         str | None, typer.Option(help="A size, prefix:_ (names up to the first _), or a file with a label per column.")
@@ -130,10 +137,13 @@ def fit(
     l2: Annotated[float | None, typer.Option(help="The strength of an additional squared norm.")] = None,
     delta: Annotated[float | None, typer.Option(help="Where the Huber loss becomes a line.")] = None,
     bounds: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest coefficient: box.")] = None,
-    positive: Annotated[bool, typer.Option("--positive", help="Allow no negative coefficient.")] = False,
-    intercept: Annotated[bool, typer.Option("--intercept/--no-intercept", help="Fit a constant.")] = True,
+    positive: Annotated[bool, _flag("--positive", help="Allow no negative coefficient.")] = False,
+    intercept: Annotated[bool, _flag("--intercept/--no-intercept", help="Fit a constant.")] = True,
     standardize: Annotated[
-        bool, typer.Option("--standardize", help="Penalise columns scaled alike; coefficients are in the original units.")
+        bool,
+        typer.Option(
+            "--standardize", help="Penalise columns scaled alike; coefficients are in the original units.", metavar=""
+        ),
     ] = False,
     algorithm: Annotated[str | None, typer.Option(help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")] = None,
@@ -143,20 +153,20 @@ def fit(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Keep the run in this file, every five seconds and when it is ended by a signal.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False,
-    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out, by name or position; again for more.")] = None,
+    resume: Annotated[bool, _flag("--resume", help="Go on from the checkpoint, if it is there.")] = False,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out, by name or position; again for more.")
+    ] = None,
     header: _Header = None,
     zero_based: _ZeroBased = None,
     n_features: Annotated[int | None, typer.Option(min=1, help="The number of columns of an svmlight file.")] = None,
-    skip_missing: Annotated[bool, typer.Option("--skip-missing", help="Leave out rows in which a value is missing.")] = False,
+    skip_missing: Annotated[bool, _flag("--skip-missing", help="Leave out rows in which a value is missing.")] = False,
     dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
     convert: Annotated[
-        bool | None, typer.Option("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
+        bool | None, _flag("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="A folder for converted data; by default next to the file.")] = None,
-    progress: Annotated[
-        bool | None, typer.Option("--progress/--no-progress", help="Show progress; by default on a terminal.")
-    ] = None,
+    progress: Annotated[bool | None, _flag("--progress/--no-progress", help="Show progress; by default on a terminal.")] = None,
     as_json: _Json = False,
 ) -> None:
     """Fit a regularised linear model to a file of data, and write it to a model file."""
@@ -198,7 +208,7 @@ def predict(
     out: Annotated[Path, typer.Option(help="Where to write the predictions, as CSV; - is standard output.")] = Path(
         "predictions.csv"
     ),
-    proba: Annotated[bool, typer.Option("--proba", help="Write also the probability of every class.")] = False,
+    proba: Annotated[bool, _flag("--proba", help="Write also the probability of every class.")] = False,
     header: _Header = None,
     zero_based: _ZeroBased = None,
     as_json: _Json = False,
@@ -211,7 +221,7 @@ def predict(
     if as_json:
         typer.echo(json.dumps(about), err=str(out) == "-")
         return
-    typer.echo(f"{about['rows']:,} predictions: {out}", err=True)
+    typer.echo(f"{about['rows']:,} predictions" + f": {out}" * (str(out) != "-"), err=True)
     if "notice" in about:
         typer.echo(about["notice"], err=True)
     if "no_score" in about:
@@ -308,11 +318,11 @@ def _simulations(
 @app.command()
 def reproduce(
     what: Annotated[str, typer.Argument(help="figure1, figure2, rates, delays, real or all.")] = "all",
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer iterations than the paper's: about a minute.")] = False,
+    quick: Annotated[bool, _flag("--quick", help="Fewer iterations than the paper's: about a minute.")] = False,
     out: Annotated[Path, typer.Option(help="The folder for numbers, pictures and the report.")] = Path("reproduced"),
     seeds: Annotated[int, typer.Option(min=2, help="Runs of each, with other data.")] = 3,
     data: Annotated[Path | None, typer.Option(help="A .npz file with X and y, for the part on real data.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run also what an earlier run has finished.")] = False,
+    again: Annotated[bool, _flag("--again", help="Run also what an earlier run has finished.")] = False,
 ) -> None:
     """Re-make the paper's figures, check its claims and theorems, and write a report.
 

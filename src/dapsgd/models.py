@@ -80,6 +80,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     from sklearn.utils.validation import check_is_fitted
 
     path = _check_path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist")
     kinds = _estimators()
     kind = type(model).__name__
     if type(model) not in kinds.values():
@@ -134,7 +136,8 @@ def load(path: Any) -> Any:
     -------
     DAPRegressor, DAPClassifier, or one of their CV forms
         Fitted, with the same predictions. It has ``coef_``, ``intercept_``, ``classes_`` and the numbers of the fit, not its
-        ``trace_``; ``metadata_`` is what was kept with it.
+        ``trace_``, its path or the scores of folds; ``metadata_`` is what was kept with it. If that has ``"feature_names"``,
+        ``predict`` finds these columns in a data frame, whatever their order and whatever else it has.
 
     Raises
     ------

@@ -107,6 +107,8 @@ def plot_path(found: Path, path: Any = None, chosen: float | None = None) -> Fig
             ax.set_title(f"target {k}", fontsize=10)
         ax.set_ylabel("coefficient")
         _dress_strengths(ax, found.lams, chosen)
+        if chosen is not None:
+            ax.legend(frameon=False, fontsize=8)
     if path is not None:
         save(figure, path)
     return figure
@@ -137,7 +139,7 @@ def plot_coef(coef: Any, path: Any = None, *, names: Any = None, titles: Any = N
         elif names is not None:  # the names of a few columns tell where one is
             at = np.arange(0, p, _round_step(p))
             ax.set_xticks(at, [names[j] for j in at], fontsize=8)
-        else:
+        if not named:
             ax.set_xlabel("column")
         if titles is not None and targets > 1:
             ax.set_title(str(titles[k]), fontsize=10)
@@ -157,19 +159,20 @@ def _round_step(count: int, most: int = 8) -> int:
 
 def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
+    from .estimators.cv import errors_of
+
     figure = pyplot().figure(figsize=(5.0, 3.4), layout="constrained")
     ax = figure.add_subplot()
     alphas, scores = model.best_curve()
-    errors = bool((scores < 0.0).all()) and model.score_name_.startswith("minus the ")
-    scores = -scores if errors else scores
+    name, scores = errors_of(model.score_name_, scores)
     mean, error = scores.mean(axis=1), scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-    ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8)
+    ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8, label=["one fold"] + ["_"] * (scores.shape[1] - 1))
     ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
     ax.fill_between(
         alphas, mean - error, mean + error, color=COLOURS["dap"], alpha=0.2, linewidth=0.0, label="one standard error"
     )
-    ax.set_ylabel(model.score_name_.removeprefix("minus the ") if errors else model.score_name_)
-    if errors:  # small differences at the bottom are what is chosen by
+    ax.set_ylabel(name)
+    if name != model.score_name_ and (scores > 0.0).all():  # small differences at the bottom are what is chosen by
         ax.set_yscale("log")
     _dress_strengths(ax, alphas, model.alpha_)
     ax.legend(frameon=False, fontsize=8)

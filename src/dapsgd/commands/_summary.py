@@ -66,7 +66,10 @@ def table(about: dict[str, Any]) -> str:
         if name in about:
             lines[name] = f"{about[name]:,}"
     lines[about["score_name"]] = f"{about['score']:.4f} on these data"
+    if "left_out" in about:
+        score = about["left_out"]
+        lines["left out"] = f"{score['name']} {score['mean']:.4g} ± {score['standard_error']:.2g}, over the folds"
     passes, workers = counted(about["passes"], "pass", "passes"), counted(about["workers"], "worker")
     lines["work"] = f"{counted(about['iterations'], 'iteration')}, {passes}, {workers}"
-    lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit, {seconds['work']:.2f} of them at work"
+    lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit"
     return "\n".join(f"{title:<12} {text}" for title, text in lines.items())

@@ -93,7 +93,7 @@ def run(
         "score": score,
         "score_name": "accuracy" if task == "classification" else "R2",
         "message": model.result_.message,
-        "seconds": {"read": round(read, 3), "fit": round(seconds, 3), "work": round(model.result_.seconds, 3)},
+        "seconds": {"read": round(read, 3), "fit": round(seconds, 3)},
         "out": str(out),
         **({} if picture is None else {"picture": str(picture)}),
     }
@@ -103,7 +103,9 @@ def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return how the strength was chosen, if it was."""
     if "cv" not in options:
         return {}
-    return {"folds": model.cv, "rule": model.rule, "smallest": bool(model.alpha_ == model.alphas_.min())}
+    name, mean, error = model._left_out()
+    about = {"folds": model.cv, "rule": model.rule, "smallest": bool(model.alpha_ == model.alphas_.min())}
+    return about | {"left_out": {"name": name, "mean": mean, "standard_error": error}}
 
 
 def _check_out(out: Path, data: Path) -> None:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import finite_array, flag, non_negative
+from .._checks import all_finite, finite_array, flag, non_negative
 from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, picture
 from ..fista import proximal_step
 from ..problem import Problem
@@ -83,6 +83,7 @@ class LinearModel(BaseEstimator):
                 reset=reset,
                 **checks,
             )
+        _check_frame(X, read)
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
 
@@ -227,13 +228,32 @@ class LinearModel(BaseEstimator):
     def _predict_linear(self, X: Any) -> Array:
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
-        with _naming_text(X):
-            X = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False
+        given = self._by_name(X)
+        with _naming_text(given):
+            read = validate_data(
+                self,
+                given.to_numpy() if given is not X else X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                reset=False,
             )
-        finite_array("X", X if isinstance(X, np.ndarray) else X.data)
-        result: Array = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        _check_frame(given, read)
+        finite_array("X", read if isinstance(read, np.ndarray) else read.data)
+        result: Array = safe_sparse_dot(read, self.coef_.T, dense_output=True) + self.intercept_
         return result
+
+    def _by_name(self, X: Any) -> Any:
+        """Return the columns of a frame that a model from a file was fitted to, in their order, if names are all it knows."""
+        names = getattr(self, "metadata_", {}).get("feature_names")
+        if not names or not hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            return X
+        there = set(map(str, X.columns))
+        missing = [repr(name) for name in names if name not in there]
+        if missing:
+            shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            raise ValueError(f"X lacks {len(missing)} of {len(names)} columns: {shown}")
+        return X[list(names)]
 
     # Showing.
 
@@ -329,7 +349,18 @@ def _naming_text(X: Any) -> Iterator[None]:
         if not text or "feature names" in str(error):  # which is about other columns than those it was fitted to
             raise
         shown = ", ".join(map(repr, text[:5])) + (", ..." if len(text) > 5 else "")
-        raise ValueError(f"X must hold numbers only; code columns {shown} as numbers, or drop them") from error
+        which, them = ("columns", "them") if len(text) > 1 else ("column", "it")
+        raise ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}") from error
+
+
+def _check_frame(X: Any, read: Any) -> None:
+    """Say which columns of a data frame have numbers that are NaN or infinite, and how many."""
+    if not hasattr(X, "columns") or not isinstance(read, np.ndarray) or all_finite(read):
+        return
+    counts = (~np.isfinite(read)).sum(axis=0)
+    bad = [f"{name!r} in {'all' if k == len(read) else k} rows" for name, k in zip(X.columns, counts, strict=True) if k]
+    shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    raise ValueError(f"X must not contain NaN or infinity, as it does in {shown}; fill in or leave out such entries")
 
 
 def _roughness(problem: Problem, x: Array) -> float:

@@ -104,6 +104,8 @@ class CrossValidated(LinearModel):
         if hasattr(self, "alpha_"):
             lines["penalty"] += f" of strength {self.alpha_:.6g}, chosen by cross-validation"
         if hasattr(self, "path_"):
+            name, mean, error = self._left_out()
+            lines["left out"] = f"{name} {mean:.4g} ± {error:.2g}, over the folds"
             lines["work"] = f"{work(self.path_.results)}, after the folds"
         return lines
 
@@ -177,6 +179,17 @@ class CrossValidated(LinearModel):
             return self.alphas_, self.scores_path_
         return self.alphas_[self._chosen], self.scores_path_[self._chosen]
 
+    def _left_out(self) -> tuple[str, float, float]:
+        """Return the score of the chosen strength on rows left out: its name, the mean over the folds, the standard error."""
+        alphas, scores = self.best_curve()
+        name, scores = errors_of(self.score_name_, scores[int(np.argmin(np.abs(alphas - self.alpha_)))])
+        return name, float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(len(scores)))
+
+    def _check_path(self) -> None:
+        check_is_fitted(self)
+        if not hasattr(self, "path_"):
+            raise ValueError("a model from a file has no path and no scores to draw: draw them before it is saved")
+
     def plot_cv(self, path: Any = None) -> Figure:
         """Draw the scores of the folds against the strength.
 
@@ -191,7 +204,7 @@ class CrossValidated(LinearModel):
         """
         from ..plots import plot_cv
 
-        check_is_fitted(self)
+        self._check_path()
         return plot_cv(self, path)
 
     def plot_path(self, path: Any = None) -> Figure:
@@ -208,8 +221,14 @@ class CrossValidated(LinearModel):
         """
         from ..plots import plot_path
 
-        check_is_fitted(self)
+        self._check_path()
         return plot_path(self.path_, path, self.alpha_)
+
+
+def errors_of(name: str, scores: Array) -> tuple[str, Array]:
+    """Return scores that are minus an error as that error, and its name; others as they are."""
+    is_error = name.startswith("minus the ") and bool((scores <= 0.0).all())
+    return (name.removeprefix("minus the "), -scores) if is_error else (name, scores)
 
 
 def choose(scores: Array, rule: str) -> tuple[int, int]:
