@@ -106,9 +106,11 @@ def main() -> None:
         answers[workers] = run(workers, lengths[workers], None)
         print(f"{workers} workers: {lengths[workers]} iterations, {answers[workers].seconds:.1f} s of work", flush=True)
     rng, kills, warned, began = random.Random(options.seed), 0, 0, time.perf_counter()
-    number = 0
+    number = attempts = 0
     while number < options.times:
-        workers, full = 1 + number % 2, (options.seed + number + 1) * (number % 3 == 2)
+        attempts += 1
+        assert attempts < 3 * options.times, "most runs end before they are killed"
+        workers, full = 1 + number % 2, (options.seed + attempts) * (number % 3 == 2)
         with tempfile.TemporaryDirectory() as folder:
             path, mine = Path(folder) / "run.ckpt", 0
             command = [sys.executable, __file__, "--child", str(path), str(workers), str(lengths[workers]), str(full)]

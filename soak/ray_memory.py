@@ -4,8 +4,7 @@
 
 What is counted is resident memory at its peak, as the kernel keeps it (VmHWM): private memory, and every page of shared memory
 that the process has touched, as if it were its alone. From that the peak of a process of the same kind in the same run with
-few parameters is taken off: the interpreter, libraries, compiled code; and what the regulariser is, such as a table of groups.
-What is left is divided by the size of the parameter.
+few parameters is taken off: the interpreter, libraries, compiled code. What is left is divided by the size of the parameter.
 All processes are looked at: the driver, the workers, the shards, and Ray's own, whose object store may hold copies, too. Beside
 it stand the largest private and shared parts, and the proportional set size (Pss), where those that have a page share it.
 
@@ -56,8 +55,7 @@ def drive(given):
     assert np.isfinite(result.objective)
     seen = result.statistics
     assert seen.pushed == seen.applied + seen.refused
-    tables = sum(field.nbytes for field in posed._bound if isinstance(field, np.ndarray))
-    print(json.dumps({"objective": result.objective, "at zero": float(result.trace.objective[0]), "tables": tables}))
+    print(json.dumps({"objective": result.objective, "at zero": float(result.trace.objective[0])}))
 
 
 def family(pid):
@@ -148,11 +146,10 @@ def main():
         size = 8.0 * given.parameters
         for kind in ("driver", "worker", "shard", "raylet", "other"):
             copies = {key: (peaks[kind][key] - plain[kind][key]) / size for key in ("peak", "private", "shared", "pss")}
-            copies["peak"] -= said["tables"] / size if kind in ("driver", "worker", "shard") else 0.0
             wrong = round(copies["peak"], 1) > MOST
             bad += wrong
             parts = ", ".join(f"{key} {copies[key]:.2f}" for key in ("private", "shared", "pss"))
-            rest = f"and {plain[kind]['peak'] / 1e6:.0f} MB, {said['tables'] / 1e6:.1f} MB of tables"
+            rest = f"and {plain[kind]['peak'] / 1e6:.0f} MB"
             print(f"{name} {kind}: {copies['peak']:.2f} copies{' TOO MANY' if wrong else ''} ({parts}) {rest}", flush=True)
         print(f"{name}: objective {said['objective']:.6g}, {said['at zero']:.6g} at zero", flush=True)
     print("all is well" if not bad else f"{bad} kinds of processes have more than {MOST:g} copies")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix, random_array
+from scipy.sparse import csc_matrix, csr_matrix, random_array
 
 import dapsgd as ds
 from dapsgd import auto, columns, descent, gram, rows, working_set
@@ -400,3 +400,53 @@ def test_columns_that_single_precision_cannot_hold_are_left_as_they_are(size):
     np.testing.assert_array_equal(rough.exact().transpose_times(y[:, None]), X[:, [0, 4, 2]].T @ y[:, None])
     if size < 1.0:
         assert ds.solve(ds.Problem(X, y, ds.Logistic(), ds.L1(1e-3 * size)), tol=1e-4).objective < np.log(2.0)
+
+
+@pytest.mark.parametrize("since", [0, 7, 290])
+@pytest.mark.parametrize("even", [True, False])
+def test_gram_matrices_of_some_new_columns(since, even):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 300))
+    weights = np.ones(50) if even else rng.random(50) * (rng.random(50) > 0.3)
+    chosen = columns.DenseColumns(X)
+    chosen.add(np.arange(300))
+    whole = X.T @ (weights[:, None] * X)
+    np.testing.assert_allclose(chosen.gram(weights, since), whole[since:], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["dense", "rough", "sparse", "sparse float32"])
+def test_models_of_columns_weigh_rows(kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < 0.6)
+    weights = rng.random(40) * (rng.random(40) > 0.3) / 40  # some are zero
+    made = {
+        "dense": lambda: columns.DenseColumns(X),
+        "rough": lambda: columns.RoughColumns(X),
+        "sparse": lambda: columns.SparseColumns(csc_matrix(X)),
+        "sparse float32": lambda: columns.SparseColumns(csc_matrix(X.astype(np.float32))),
+    }[kind]()
+    made.add(np.arange(6))
+    slopes, free, lam = rng.standard_normal((6, 1)) * 0.1, np.ones((40, 1)), 0.01
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(6), np.arange(7), lam)
+    at_free = np.full((1, 1), 0.05)
+    model = descent.ColumnModel(part, made, free, weights, 0.1, slopes, np.zeros((6, 1)), at_free)
+    W, sweeps = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-9 if kind == "dense" else 1e-7, 500)
+    assert sweeps is not None
+    C = np.column_stack([X, free])
+    move = np.concatenate([W, model.state[2]])
+    gradient = np.concatenate([slopes, at_free]) + C.T @ (weights[:, None] * (C @ move)) + 0.1 * np.concatenate([W, [[0.0]]])
+    wrong = np.where(W == 0.0, np.maximum(np.abs(gradient[:6]) - lam, 0.0), np.abs(gradient[:6] + lam * np.sign(W)))
+    assert max(wrong.max(), abs(gradient[6, 0])) < 1e-5
+    smooth = float(np.vdot(slopes, W)) + float(np.vdot(at_free, model.state[2]))
+    smooth += 0.5 * float(weights @ (C @ move)[:, 0] ** 2) + 0.05 * float(np.vdot(W, W))
+    assert model.value(model.state) == pytest.approx(smooth, rel=1e-5)
+
+
+def test_the_prox_of_an_l1_norm_is_the_same_without_a_call():
+    handle = descent.unit_handle(ds.L1(0.3))
+    part = descent.Part(handle, np.arange(1), np.array([0, 5]))
+    Q, gradient = np.diag(np.arange(1.0, 6.0)), np.array([[3.0], [-2.0], [0.1], [-0.29], [0.0]])
+    called, inside = (descent.GramModel(one, Q, gradient, np.zeros((5, 1))) for one in (part, part._replace(lasso=0.3)))
+    called.sweep()
+    inside.sweep()
+    np.testing.assert_array_equal(called.state[0], inside.state[0])

@@ -234,6 +234,9 @@ def test_the_strength_by_cross_validation_and_a_picture():
 def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):
     said = "the smallest tried: a smaller --eps goes on"
     assert said in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5").output
+    about = json.loads(done("fit", "t.csv", "--target", "y", "--cv", "3", "--json").stdout)["left_out"]
+    assert about["name"] == "mean squared error"
+    assert 0.0 < about["standard_error"] < about["mean"]
     assert said not in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "1e-5").output
     assert "--eps needs --cv" in call("fit", "t.csv", "--target", "y", "--eps", "0.5").output
 

@@ -289,8 +289,8 @@ def test_the_first_number_that_is_not_finite_is_found():
     for matrix in (holes, sp.csr_matrix(holes)):
         with pytest.raises(ValueError, match="X must not contain NaN or infinity, as in row 4, column 2; fill in"):
             DAPRegressor().fit(matrix, Y)
-    with pytest.raises(ValueError, match="X must not contain NaN or infinity, as in row 4, column 2; fill in"):
-        DAPRegressor().fit(X, Y).predict(holes)
+        with pytest.raises(ValueError, match="X must not contain NaN or infinity, as in row 4, column 2; fill in"):
+            DAPRegressor().fit(X, Y).predict(matrix)
 
 
 def test_in_pipelines_and_searches():

@@ -525,6 +525,9 @@ def test_rows_with_a_missing_value_can_be_left_out(tmp_path):
         io.read(path, "y", skip_missing=True)
     with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b': .*--drop"):
         io.read(path, "y", drop="c", skip_missing=True)
+    path.write_text("a,y\n1,\n2,\n")
+    with pytest.raises(ds.FileFormatError, match="of 2; the target 'y' is empty"):
+        io.read(path, "y", skip_missing=True)
     np.save(tmp_path / "m.npy", X)
     with pytest.raises(ValueError, match="skip_missing means nothing for"):
         io.read(tmp_path / "m.npy", skip_missing=True)

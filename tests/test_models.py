@@ -220,20 +220,74 @@ def test_names_that_are_none_are_refused(tmp_path, names):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_columns_of_a_frame_are_found_by_the_names_in_a_file(tmp_path, library):
+def make_frame(library, columns):
     frames = pytest.importorskip(library)
+    return frames.table(columns) if library == "pyarrow" else frames.DataFrame(columns)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("kind", [ds.DAPRegressor, ds.DAPClassifier])
+def test_columns_of_a_frame_are_found_by_the_names_in_a_file(tmp_path, library, kind):
     X = np.random.default_rng(0).standard_normal((30, 3))
-    model = ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0] - X[:, 2])
+    y = X[:, 0] - X[:, 2]
+    model = kind("l1", alpha=0.1).fit(X, y if kind is ds.DAPRegressor else np.where(y > 0.0, "up", "down"))
     models.save(model, tmp_path / "m.npz", feature_names=["a", "b", "c"])
     loaded = models.load(tmp_path / "m.npz")
-    frame = frames.DataFrame({"id": ["x"] * 30, "c": X[:, 2], "b": X[:, 1], "a": X[:, 0]})
-    np.testing.assert_allclose(loaded.predict(frame), model.predict(X), rtol=1e-12)
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    with pytest.raises(ValueError, match="X lacks 2 of 3 columns: 'a', 'b'"):
-        loaded.predict(frame[["id", "c"]])
+    frame = make_frame(library, {"id": ["x"] * 30, "c": X[:, 2], "b": X[:, 1], "a": X[:, 0]})
+    for one, other in ((loaded.predict(frame), model.predict(X)), (loaded.predict(X), model.predict(X))):
+        assert (one == other).all() if one.dtype.kind == "U" else np.allclose(one, other, rtol=1e-12, atol=0.0)
+    with pytest.raises(ValueError, match="X lacks 2 of the 3 columns that the model was fitted to: 'a', 'b'"):
+        loaded.predict(make_frame(library, {"id": ["x"] * 30, "c": X[:, 2]}))
+    holes = np.where(np.arange(30) == 4, np.nan, X[:, 1])
+    with pytest.raises(ValueError, match="X must not contain NaN or infinity, as it does in 'b' in 1 row; fill in"):
+        loaded.predict(make_frame(library, {"b": holes, "c": X[:, 2], "a": X[:, 0]}))
+
+
+def test_names_in_a_file_are_those_of_its_fit(tmp_path):
+    frames = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    models.save(ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0]), tmp_path / "m.npz", feature_names=["0", "1", "2"])
+    loaded = models.load(tmp_path / "m.npz")
+    np.testing.assert_allclose(loaded.predict(frames.DataFrame(X)), loaded.predict(X))  # whose names are numbers
+    twice = frames.DataFrame(X[:, [0, 1, 2, 0]], columns=["0", "1", "2", "0"])
+    with pytest.raises(ValueError, match="X must have one column named '0'; it has 2"):
+        loaded.predict(twice)
     with pytest.raises(FileNotFoundError, match=r"the folder .*nowhere does not exist"):
-        models.save(model, tmp_path / "nowhere" / "m.npz")
+        models.save(loaded, tmp_path / "nowhere" / "m.npz")
+    loaded.fit(X[:, ::-1], X[:, 0])
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        again = loaded.predict(frames.DataFrame(X[:, ::-1], columns=["2", "1", "0"]))
+    np.testing.assert_array_equal(again, loaded.predict(X[:, ::-1]))
+
+
+@pytest.mark.parametrize("names", [5, True, "abc", ["a", "b"], ["a", "a", "b"], [["a"], "b", "c"]])
+def test_names_in_metadata_are_checked(tmp_path, names):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    model = ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0])
+    with pytest.raises((TypeError, ValueError), match="feature_names must be"):
+        models.save(model, tmp_path / "m.npz", {"feature_names": names})
+    models.save(model, tmp_path / "m.npz")
+    for place in ("metadata", "top"):
+        about = json.loads(np.load(tmp_path / "m.npz")["about"].tobytes())
+        (about["metadata"] if place == "metadata" else about)["feature_names"] = names
+        arrays = dict(np.load(tmp_path / "m.npz")) | {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
+        np.savez(tmp_path / "odd.npz", **arrays)
+        with pytest.raises(ds.FileFormatError, match="its names of columns make no sense"):
+            models.load(tmp_path / "odd.npz")
+
+
+def test_odd_numbers_in_a_file(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    models.save(ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0]), tmp_path / "m.npz")
+    for numbers, right in (({"objective_": 1.0}, True), ({"n_iter_": 10**400}, False)):
+        about = json.loads(np.load(tmp_path / "m.npz")["about"].tobytes()) | {"numbers": numbers}
+        arrays = dict(np.load(tmp_path / "m.npz")) | {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)}
+        np.savez(tmp_path / "odd.npz", **arrays)
+        if right:
+            assert "objective" in str(models.load(tmp_path / "odd.npz"))
+        else:
+            with pytest.raises(ds.FileFormatError, match="makes no sense"):
+                models.load(tmp_path / "odd.npz")
 
 
 def test_a_loaded_model_says_that_it_has_no_path(tmp_path):

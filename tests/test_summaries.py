@@ -10,6 +10,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.model_selection import ShuffleSplit
 
 import dapsgd as ds
 from dapsgd import plots
@@ -63,6 +64,7 @@ def test_jumps_of_fused_coefficients_are_counted():
     X = np.random.default_rng(0).standard_normal((100, 20))
     result = ds.solve(ds.Problem(X, X @ np.repeat([1.0, 2.0], 10), regularizer=ds.FusedLasso(0.5)), tol=1e-8)
     assert "20 of 20 are not zero, with 1 jump" in str(result)
+    assert "jump" not in str(ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(1e3))))
 
 
 def test_html_has_the_table_and_the_picture(fit):
@@ -130,6 +132,19 @@ def test_estimators_show_their_fit(fit):
     assert f"{sum(one.iterations for one in chosen.path_.results)} iterations" in str(chosen)
     labels = np.where(X[:, 0] > 0, "a", "b")
     assert "objective" in str(ds.DAPClassifier("l1", alpha=0.1).fit(X, labels))
+
+
+def test_what_folds_left_out_scored_is_said(fit):
+    X = fit[2]
+    score = ["left out", "mean absolute error"]
+    several = ds.DAPRegressorCV("l1", alphas=3, cv=2, scoring="neg_mean_absolute_error").fit(X, X[:, 0])
+    (line,) = (line for line in str(several).splitlines() if line.strip().startswith("left out"))
+    assert all(part in line for part in (*score, " ± ", "over the folds"))
+    assert f"{-several.scores_path_.mean(axis=1).max():.4g}" in line
+    one = ds.DAPRegressorCV("l1", alphas=3, cv=ShuffleSplit(1, random_state=0)).fit(X, X[:, 0])
+    assert "±" not in str(one)
+    one.plot_cv()
+    plt.close("all")
 
 
 @pytest.mark.parametrize("kind", [ds.DAPRegressor, ds.DAPRegressorCV])

@@ -16,6 +16,7 @@ import numpy as np
 
 __all__ = [
     "all_finite",
+    "check_finite_csr",
     "finite_array",
     "flag",
     "fraction",
@@ -139,11 +140,22 @@ def not_finite(name: str, *where: int) -> ValueError:
     )
 
 
+def check_finite_csr(name: str, matrix: Any) -> None:
+    """Raise ``ValueError`` if an entry of a CSR matrix is NaN or infinite."""
+    if not all_finite(matrix.data):
+        entry = int(np.argmin(np.isfinite(matrix.data)))
+        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+        raise not_finite(name, row, int(matrix.indices[entry]))
+
+
 def _first_not_finite(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
-    """Return where the first entry is that is not finite, row by row so that a memory map is not loaded whole."""
-    for i, row in enumerate(array if array.ndim else ()):
-        if not np.isfinite(row).all():
-            return i, *map(int, np.unravel_index(int(np.argmin(np.isfinite(row))), np.shape(row)))
+    """Return where the first entry is that is not finite, in blocks so that a memory map is not loaded whole."""
+    rows = max(1, (1 << 22) // max(1, array[:1].size)) if array.ndim else 1
+    for start in range(0, len(array) if array.ndim else 0, rows):
+        finite = np.isfinite(array[start : start + rows])
+        if not finite.all():
+            first, *rest = np.unravel_index(int(np.argmin(finite)), finite.shape)
+            return start + int(first), *map(int, rest)
     return ()
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "about_accuracy",
     "about_problem",
     "about_result",
+    "about_score",
     "as_html",
     "as_text",
     "coefficients",
@@ -66,10 +67,16 @@ def about_accuracy(objective: float, gap: float, residual: float) -> Lines:
     return lines | {"residual": f"{residual:.3g}"}
 
 
+def about_score(name: str, mean: float, error: float | None) -> str:
+    """Return the score on rows left out, with its standard error over the folds where there are several."""
+    return f"{name} {mean:.4g}" + ("" if error is None else f" ± {error:.2g}, over the folds")
+
+
 def coefficients(x: Array) -> str:
     """Return how many coefficients are not zero, and in how many places neighbours differ where they seldom do: when fused."""
     alive, jumps = int(np.count_nonzero(x)), int(np.count_nonzero(np.diff(x, axis=0)))
-    return f"{alive:,} of {x.size:,} are not zero" + f", with {counted(jumps, 'jump')}" * (2 * jumps <= alive)
+    fused = len(x) > 1 and alive > 0 and 2 * jumps <= alive
+    return f"{alive:,} of {x.size:,} are not zero" + f", with {counted(jumps, 'jump')}" * fused
 
 
 def work(results: Sequence[Result]) -> str:

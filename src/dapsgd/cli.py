@@ -96,7 +96,8 @@ Examples:
 
   dapsgd predict tumour.npz patients.parquet --proba --out -
 
-Predictions are in the order of the rows, so that this puts them beside the data:
+Predictions are in the order of the rows, below a title; where the data has a title and a line for each row, this puts them
+beside it:
 
   paste -d, new.csv predictions.csv
 """

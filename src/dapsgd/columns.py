@@ -23,6 +23,7 @@ Array = np.ndarray[Any, Any]
 _ROOM = 1 << 28  # bytes for columns, so that they need not be moved when there are more of them
 _BLOCK = 4096  # rows that are scaled and multiplied at a time
 _WORTH_HALVING = 256  # columns whose products with each other cost more than another call of BLAS
+_SAFE = 1e15  # weights up to this, and down to its inverse, may be in single precision; smaller ones do not matter beside them
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
 
 
@@ -81,7 +82,9 @@ class DenseColumns:
 
     def weighted(self, weights: Array) -> Weighted:
         """Return the columns in the form that compiled code reads, as they are."""
-        outside = weights.astype(np.float32) if self.is_rough else weights
+        largest = float(weights.max(initial=0.0))
+        safe = self.is_rough and 1.0 / _SAFE < largest < _SAFE
+        outside = weights.astype(np.float32) if safe else weights
         norms = partial(self._block_norms, weights)
         return Weighted(DenseRows(self._memory[: self._count], outside), np.ones_like(weights), outside, norms)
 
@@ -180,7 +183,7 @@ class SparseColumns:
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix  # compressed sparse columns
         self._index = np.empty(0, np.int64)
-        self._scaled: Array | None = None  # room for entries times their rows' weights
+        self._scaled: Array | None = None  # room for entries times the roots of their rows' weights
 
     def weighted(self, weights: Array) -> Weighted:
         """Return the columns times the weights' roots in the form that compiled code reads; until it is called again."""
@@ -238,7 +241,8 @@ class Weighted(NamedTuple):
     rows: DenseRows | SparseRows
     inside: Array  # what C was multiplied with
     outside: Array  # the weights divided by the square of that, as precise as sums of columns need to be
-    norms: Callable[[Array], Array]  # of ``C.T @ diag(outside) @ C`` for blocks that start at places of C, or bounds on them
+    # Of ``C.T @ diag(outside) @ C`` for blocks that start at places of C, or bounds on them; until columns are weighted again.
+    norms: Callable[[Array], Array]
 
 
 class Scaled(NamedTuple):
@@ -319,11 +323,11 @@ def sparse_product(data: Array, indices: Array, d: Array) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def scale_sparse(data: Array, indices: Array, weights: Array, out: Array) -> float:
-    """Write the entries of a sparse vector times their weights to ``out``; return the sum of their squares, in any order."""
+def scale_sparse(data: Array, indices: Array, factors: Array, out: Array) -> float:
+    """Write the entries of a sparse vector times their rows' factors to ``out``; return the sum of their squares."""
     total = 0.0
     for e in range(data.size):
-        entry = data[e] * weights[np.uint32(indices[e])]
+        entry = data[e] * factors[np.uint32(indices[e])]
         out[e] = entry
         total += entry * entry
     return total
@@ -354,11 +358,11 @@ def dot_columns(columns: Any, d: Array, out: Array, first: int, last: int) -> No
 
 
 @kernel
-def scale_columns(columns: Any, weights: Array, out: Scaled, first: int, last: int) -> None:
-    """Write the entries of columns ``first:last``, times their rows' weights, to their places, and their squares."""
+def scale_columns(columns: Any, factors: Array, out: Scaled, first: int, last: int) -> None:
+    """Write the entries of columns ``first:last``, times their rows' factors, to their places, and their squares."""
     for r in range(first, last):
         start, stop = columns.indptr[columns.chosen[r]], columns.indptr[columns.chosen[r] + 1]
-        out.squares[r] = scale_sparse(columns.data[start:stop], columns.indices[start:stop], weights, out.entries[start:stop])
+        out.squares[r] = scale_sparse(columns.data[start:stop], columns.indices[start:stop], factors, out.entries[start:stop])
 
 
 @kernel

@@ -441,8 +441,8 @@ def sweep_columns(
 ) -> float:
     """Step on every unit of W, (k, q), once; return the longest step.
 
-    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``; ``along`` is their sum, weighted by the
-    change of W since it was ``first``: that of the predictions, times what is in the columns.
+    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. ``along``, (q, n), is the columns times
+    the change of W since it was ``first``.
     """
     longest = 0.0
     for u in range(which.size):

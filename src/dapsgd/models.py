@@ -25,7 +25,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +93,9 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         raise TypeError(f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}")
     kept = dict(metadata or {})
     if feature_names is not None:
-        kept["feature_names"] = _check_names(feature_names, model.n_features_in_)
+        kept["feature_names"] = feature_names
+    if kept.get("feature_names") is not None:
+        kept["feature_names"] = _check_names(kept["feature_names"], model.n_features_in_)
     about: dict[str, Any] = {
         "format": _FORMAT,
         "version": _VERSION,
@@ -116,7 +118,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
 
 def _check_names(given: Any, count: int) -> list[str]:
     """Return the names of so many columns."""
-    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+    if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(name, str) for name in given):
         raise TypeError(f"feature_names must be a list of text; got {given!r}")
     names = list(map(str, given))
     if len(names) != count or len(set(names)) != count:
@@ -158,9 +160,25 @@ def load(path: Any) -> Any:
     model.coef_ = arrays["coef"]
     model.intercept_ = arrays["intercept"] if arrays["intercept"].ndim else float(arrays["intercept"])
     model.n_features_in_ = model.coef_.shape[-1]
+    _give_names(path, model, about)
     if "classes" in arrays:
         model.classes_ = arrays["classes"]
     return model
+
+
+def _give_names(path: Path, model: Any, about: dict[str, Any]) -> None:
+    """Set the names of the columns: those of a frame that the model was fitted to, or those kept beside it."""
+    try:
+        fitted, beside = (
+            names if names is None else _check_names(names, model.n_features_in_)
+            for names in (about["feature_names"], model.metadata_.get("feature_names"))
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} is damaged: its names of columns make no sense ({error})") from None
+    if fitted is not None:
+        model.feature_names_in_ = np.array(fitted, dtype=object)
+    else:
+        model._names_in_file = beside
 
 
 def _check_path(path: Any) -> Path:
@@ -265,11 +283,8 @@ def _rebuild(path: Path, kind: type, about: dict[str, Any]) -> Any:
         for name, value in dict(about["numbers"]).items():
             if name in _NUMBERS:
                 setattr(model, name, int(value) if name == "n_iter_" and math.isfinite(value) else float(value))
-        names = about["feature_names"]
-        if names is not None:
-            model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
         model.metadata_ = dict(about["metadata"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{path} is damaged: its description of the model makes no sense ({error})") from None
     return model
 

@@ -165,7 +165,8 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     ax = figure.add_subplot()
     alphas, scores = model.best_curve()
     name, scores = errors_of(model.score_name_, scores)
-    mean, error = scores.mean(axis=1), scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    mean, folds = scores.mean(axis=1), scores.shape[1]
+    error = scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros_like(mean)
     ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8, label=["one fold"] + ["_"] * (scores.shape[1] - 1))
     ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
     ax.fill_between(

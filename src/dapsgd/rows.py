@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._checks import all_finite, finite_array, not_finite
+from ._checks import check_finite_csr, finite_array
 from ._jit import kernel
 from ._loops import fill
 from ._memory import require_memory
@@ -229,11 +229,9 @@ def _csr_rows(X: Any, fit_intercept: bool) -> CsrRows:
     if not matrix.has_canonical_format:  # duplicates, or columns out of order
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    if not all_finite(matrix.data):
-        entry = int(np.argmin(np.isfinite(matrix.data)))
-        raise not_finite("X", int(np.searchsorted(matrix.indptr, entry, side="right")) - 1, int(matrix.indices[entry]))
-    data = finite_array("X", matrix.data)
-    return CsrRows(data, matrix.indices, matrix.indptr, matrix.shape[1], fit_intercept)
+    check_finite_csr("X", matrix)
+    kind = matrix.dtype if matrix.dtype in (np.float32, np.float64) else np.float64
+    return CsrRows(matrix.data.astype(kind, copy=False), matrix.indices, matrix.indptr, matrix.shape[1], fit_intercept)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._summaries import about_accuracy, counted
+from .._summaries import about_accuracy, about_score, counted
 
 __all__ = ["describe", "table"]
 
@@ -67,8 +67,7 @@ def table(about: dict[str, Any]) -> str:
             lines[name] = f"{about[name]:,}"
     lines[about["score_name"]] = f"{about['score']:.4f} on these data"
     if "left_out" in about:
-        score = about["left_out"]
-        lines["left out"] = f"{score['name']} {score['mean']:.4g} ± {score['standard_error']:.2g}, over the folds"
+        lines["left out"] = about_score(*about["left_out"].values())
     passes, workers = counted(about["passes"], "pass", "passes"), counted(about["workers"], "worker")
     lines["work"] = f"{counted(about['iterations'], 'iteration')}, {passes}, {workers}"
     lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import all_finite, finite_array, flag, non_negative
-from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, picture
+from .._checks import all_finite, check_finite_csr, finite_array, flag, non_negative
+from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, counted, picture
 from ..fista import proximal_step
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, NonNegative
@@ -66,12 +66,15 @@ class LinearModel(BaseEstimator):
     intercept_: Any
     t_: int
 
+    _names_in_file: Sequence[str] | None = None  # of the columns, where it was fitted to an array; ``dapsgd.models`` sets it
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
     # Reading data.
 
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
+        if reset:
+            self._names_in_file = None
         with _naming_text(X):
             read, y = validate_data(
                 self,
@@ -228,32 +231,32 @@ class LinearModel(BaseEstimator):
     def _predict_linear(self, X: Any) -> Array:
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
+        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
         given = self._by_name(X)
         with _naming_text(given):
-            read = validate_data(
-                self,
-                given.to_numpy() if given is not X else X,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                reset=False,
-            )
+            read = validate_data(self, X, reset=False, **options) if given is X else check_array(given, **options)
         _check_frame(given, read)
-        finite_array("X", read if isinstance(read, np.ndarray) else read.data)
+        if isinstance(read, np.ndarray):
+            finite_array("X", read)
+        else:
+            check_finite_csr("X", read)
         result: Array = safe_sparse_dot(read, self.coef_.T, dense_output=True) + self.intercept_
         return result
 
     def _by_name(self, X: Any) -> Any:
-        """Return the columns of a frame that a model from a file was fitted to, in their order, if names are all it knows."""
-        names = getattr(self, "metadata_", {}).get("feature_names")
-        if not names or not hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+        """Return the columns of a frame that have the names in a model's file, in their order; X if it has no names."""
+        names, there = self._names_in_file, _names_of(X)
+        if names is None or there is None:
             return X
-        there = set(map(str, X.columns))
         missing = [repr(name) for name in names if name not in there]
         if missing:
             shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            raise ValueError(f"X lacks {len(missing)} of {len(names)} columns: {shown}")
-        return X[list(names)]
+            raise ValueError(f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {shown}")
+        twice = [name for name in names if there.count(name) > 1]
+        if twice:
+            raise ValueError(f"X must have one column named {twice[0]!r}; it has {there.count(twice[0])}")
+        places = [there.index(name) for name in names]
+        return X.iloc[:, places] if hasattr(X, "iloc") else X.select(names)
 
     # Showing.
 
@@ -274,7 +277,7 @@ class LinearModel(BaseEstimator):
         from ..plots import plot_coef
 
         check_is_fitted(self)
-        for known in (getattr(self, "feature_names_in_", None), getattr(self, "metadata_", {}).get("feature_names")):
+        for known in (getattr(self, "feature_names_in_", None), self._names_in_file):
             names = known if names is None else names
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"names must be {self.n_features_in_}, one for each column; got {len(names)}")
@@ -298,7 +301,7 @@ class LinearModel(BaseEstimator):
         if hasattr(self, "result_"):
             return lines | about_result(self.result_)
         if hasattr(self, "objective_"):
-            lines |= about_accuracy(self.objective_, self.dual_gap_, self.residual_)
+            lines |= about_accuracy(self.objective_, getattr(self, "dual_gap_", math.nan), getattr(self, "residual_", math.nan))
         return lines | {"coefficients": coefficients(self.coef_.T)}
 
     def _with_fit(self, diagram: str) -> str:
@@ -353,12 +356,22 @@ def _naming_text(X: Any) -> Iterator[None]:
         raise ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}") from error
 
 
+def _names_of(X: Any) -> list[str] | None:
+    """Return the names of a frame's or an Arrow table's columns; None if it is neither."""
+    if hasattr(X, "column_names"):
+        return list(map(str, X.column_names))
+    return list(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+
+
 def _check_frame(X: Any, read: Any) -> None:
     """Say which columns of a data frame have numbers that are NaN or infinite, and how many."""
-    if not hasattr(X, "columns") or not isinstance(read, np.ndarray) or all_finite(read):
+    names = _names_of(X)
+    if names is None or not isinstance(read, np.ndarray) or all_finite(read):
         return
-    counts = (~np.isfinite(read)).sum(axis=0)
-    bad = [f"{name!r} in {'all' if k == len(read) else k} rows" for name, k in zip(X.columns, counts, strict=True) if k]
+    counts = (~np.isfinite(read)).sum(axis=0).tolist()
+    bad = [
+        f"{name!r} in {'all rows' if k == len(read) else counted(k, 'row')}" for name, k in zip(names, counts, strict=True) if k
+    ]
     shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
     raise ValueError(f"X must not contain NaN or infinity, as it does in {shown}; fill in or leave out such entries")
 

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import known_name, positive_integer
-from .._summaries import work
+from .._summaries import about_score, work
 from ..losses import Squared
 from ..path import Path, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
@@ -104,8 +104,7 @@ class CrossValidated(LinearModel):
         if hasattr(self, "alpha_"):
             lines["penalty"] += f" of strength {self.alpha_:.6g}, chosen by cross-validation"
         if hasattr(self, "path_"):
-            name, mean, error = self._left_out()
-            lines["left out"] = f"{name} {mean:.4g} ± {error:.2g}, over the folds"
+            lines["left out"] = about_score(*self._left_out())
             lines["work"] = f"{work(self.path_.results)}, after the folds"
         return lines
 
@@ -179,11 +178,11 @@ class CrossValidated(LinearModel):
             return self.alphas_, self.scores_path_
         return self.alphas_[self._chosen], self.scores_path_[self._chosen]
 
-    def _left_out(self) -> tuple[str, float, float]:
+    def _left_out(self) -> tuple[str, float, float | None]:
         """Return the score of the chosen strength on rows left out: its name, the mean over the folds, the standard error."""
         alphas, scores = self.best_curve()
         name, scores = errors_of(self.score_name_, scores[int(np.argmin(np.abs(alphas - self.alpha_)))])
-        return name, float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(len(scores)))
+        return name, float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
 
     def _check_path(self) -> None:
         check_is_fitted(self)
@@ -227,8 +226,8 @@ class CrossValidated(LinearModel):
 
 def errors_of(name: str, scores: Array) -> tuple[str, Array]:
     """Return scores that are minus an error as that error, and its name; others as they are."""
-    is_error = name.startswith("minus the ") and bool((scores <= 0.0).all())
-    return (name.removeprefix("minus the "), -scores) if is_error else (name, scores)
+    error = next((name.removeprefix(minus) for minus in ("minus the ", "neg_") if name.startswith(minus)), None)
+    return (name, scores) if error is None else (error.replace("_", " "), -scores)
 
 
 def choose(scores: Array, rule: str) -> tuple[int, int]:

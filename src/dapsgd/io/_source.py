@@ -156,9 +156,11 @@ def no_rows(path: Any, source: Source) -> FileFormatError:
     skipped = source.skipped
     if not skipped.rows:
         return FileFormatError(f"{path} has no rows")
-    empty = [repr(name) for name in skipped.empty_columns()]
+    empty = [repr(name) for name in skipped.empty_columns() if name not in source.target_names]
     empty[8:] = ["..."] * (len(empty) > 8)
-    advice = f"; there is nothing at all in {', '.join(empty)}: leave that out with drop (--drop)" if empty else ""
+    advice = f"; there is nothing at all in {', '.join(empty)}: leave out such columns with drop (--drop)" if empty else ""
+    targets = [repr(name) for name in skipped.empty_columns() if name in source.target_names]
+    advice += f"; the target {', '.join(targets)} is empty" if targets else ""
     return FileFormatError(f"{path} has no rows without a missing value, of {skipped.rows:,}{advice}")
 
 
