@@ -1,7 +1,9 @@
 """Losses: one a file; this is the registry.
 
 A loss is a ``typing.NamedTuple`` with plain methods ``value(self, pred, y)`` and ``derivative(self, pred, y)`` of two
-numbers, the prediction and the target. With several targets the loss of a row is the sum over its targets.
+numbers, the prediction and the target. With several targets the loss of a row is the sum over its targets. A plain method
+``second_derivative(self, pred, y)``, which is never negative, is optional: with it and a regulariser that falls into parts
+``"auto"`` takes Newton steps on a working set.
 
 Optional, for what only Python calls:
 
