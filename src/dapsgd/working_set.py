@@ -53,7 +53,9 @@ _MOST_JUMPS = 100
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
 _WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others saves less than it costs
-_ENOUGH = 0.3  # a set is done when what its units want is this share of what all wanted
+_ENOUGH = 0.3  # a set is done when what its units want is this share of what all wanted,
+_ENOUGH_LATER = 0.1  # or this,
+_LATE = 1e-3  # as soon as that is this share of what they wanted at first: then sets are as they will be
 _ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
 _SWEEPS = 1000
 _COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
@@ -221,7 +223,7 @@ class _Search:
         wants = self._wants()
         wish = max(float(wants.max(initial=0.0)), self._free_wants())
         self._first_wish = max(self._first_wish, wish)
-        goal = _ENOUGH * wish
+        goal = wish * (_ENOUGH if wish > _LATE * self._first_wish else _ENOUGH_LATER)
         self._choose(wants)
         moved = False
         for _ in range(1 if self._quadratic else _NEWTON_STEPS):
