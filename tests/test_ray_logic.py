@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dapsgd as ds
 from dapsgd.runtimes.ray.checkpoints import Folder, ShardFiles
 from dapsgd.runtimes.ray.kept import Kept
-from dapsgd.runtimes.ray.order import GRANTED, OVER, REFUSED, UNKNOWN, WAIT, Order
+from dapsgd.runtimes.ray.order import ASLEEP, GRANTED, MISSING, OVER, REFUSED, UNKNOWN, WAIT, Order
 from dapsgd.runtimes.ray.partitions import Columns, common_columns
 from dapsgd.runtimes.ray.shard import Shard, ShardSetting
 from dapsgd.runtimes.ray.shared import Desk, Neighbours
@@ -44,7 +44,8 @@ class Life:
     def go_on(self, now):
         """Make the next call; return whether anything came of it."""
         if self.incarnation < 0:
-            self.incarnation, _ = self.order.join(self.index, now)
+            welcome = self.order.join(self.index, now)
+            self.incarnation = -1 if welcome is None else welcome.incarnation
             self.number, self.lease, self.sent = 0, -1, False
             return self.incarnation >= 0
         if self.lease < 0:
@@ -149,11 +150,14 @@ def test_leases_expire_and_their_updates_are_refused():
 
 def test_an_older_incarnation_is_refused_but_learns_what_it_had_achieved():
     order = opened(1, 0)
-    first, _ = order.join(0, 0.0)
+    first = order.join(0, 0.0).incarnation
     order.lease(0, first, 0.0)
     given = order.ask(0, first, 1, 0.0)
-    second, orphan = order.join(0, 0.0)
-    assert (second, orphan) == (first + 1, given.ticket)
+    assert [(push.ticket, alive) for push, alive in order.grants(1.0)] == [(0, True)]
+    assert [alive for _, alive in order.grants(99.0)] == [False]
+    second = order.join(0, 0.0)
+    assert (second.incarnation, second.orphan.ticket, second.orphan.message) == (first + 1, given.ticket, (first, 1))
+    assert [alive for _, alive in order.grants(1.0)] == [False]
     assert order.ask(0, first, 1, 0.0) == given  # its acknowledgement was lost
     assert order.ask(0, first, 2, 0.0).kind == REFUSED
     assert order.version == 1
@@ -161,7 +165,7 @@ def test_an_older_incarnation_is_refused_but_learns_what_it_had_achieved():
 
 def test_what_a_dead_worker_still_asks_for_at_the_end_is_refused():
     order = opened(2, 2, until=1)
-    lives = [order.join(worker, 0.0)[0] for worker in range(2)]
+    lives = [order.join(worker, 0.0).incarnation for worker in range(2)]
     for worker in range(2):
         order.lease(worker, lives[worker], 0.0)
     assert order.ask(0, lives[0], 1, 0.0).kind == GRANTED
@@ -186,7 +190,7 @@ def test_no_ticket_beyond_the_stop_and_none_when_it_is_over():
     order.is_over = True
     assert order.lease(0, lives[0].incarnation, 0.0).kind == OVER
     assert order.ask(0, lives[0].incarnation, 99, 0.0).kind == OVER
-    assert order.join(0, 0.0)[0] == -1
+    assert order.join(0, 0.0) is None
 
 
 def test_workers_update_in_proportion_to_their_rows():
@@ -212,14 +216,20 @@ def test_a_worker_that_fails_stops_the_others():
 
 def test_a_restarted_head_gives_no_ticket_twice():
     order = opened(1, 1)
-    life = Life(order, 0)
+    life, saved = Life(order, 0), None
     for _ in range(12):
         life.go_on(0.0)
-    saved = order.state(7)
+        if order.version == 7 and saved is None:
+            saved = order.state(7)
     again = Order(1, 1, RULE, 5.0)
     again.restore(7, json.loads(json.dumps(saved)))
     assert again.ask(0, life.incarnation, life.number + 1, 0.0).kind == WAIT  # until it knows what others know
-    again.reopen(order.version)
+    for ticket in range(7, order.version):
+        again.recount(Push(ticket, 0, PACE, None, read=ticket))
+    again.reopen(order.version, epoch=1)
+    assert again.delays.tolist() == order.delays.tolist()
+    assert again.members[0].updates == again.pushed == order.version
+    np.testing.assert_array_equal(again._spent, order._spent)
     again.advance(100, drop=False)
     assert again.ask(0, life.incarnation, life.number + 1, 0.0).kind == REFUSED
     fresh = Life(again, 0)
@@ -249,24 +259,19 @@ def test_steps_in_flight_stay_inside_the_budget():
 @given(count=st.integers(1, 8), data=st.data())
 def test_a_slice_applies_each_ticket_once_in_any_order_of_arrival(count, data):
     arrivals = data.draw(st.lists(st.integers(0, count - 1), max_size=30))
-    skipped = data.draw(st.sets(st.integers(0, count - 1)))
     own = Slice(np.zeros(2), contributions=np.zeros((count, 2)))
-    came, order = set(), []
     for ticket in arrivals:
-        if ticket in skipped and ticket not in came:
-            own.skip(ticket)
-            assert not own.push(Push(ticket, ticket, PACE, np.full(2, 1e9)))
-        else:
-            own.push(Push(ticket, ticket, PACE, np.full(2, 2.0**ticket)))
-            came.add(ticket)
-            order.append(ticket)
-    own.fill(count)
-    assert own.version == count
-    np.testing.assert_array_equal(own.x, np.full(2, sum(2.0**t for t in came)))
+        own.push(Push(ticket, ticket, PACE, np.full(2, 2.0**ticket)))
+    came = set(arrivals)
+    first = min(set(range(count + 1)) - came)  # what comes after it waits
+    assert own.version == own.applied == first
+    assert own.missing(count) == [ticket for ticket in range(count) if ticket not in came]
+    assert own.top == max(came, default=-1) + 1
+    np.testing.assert_array_equal(own.x, np.full(2, sum(2.0**t for t in range(first))))
     np.testing.assert_array_equal(own.contributions.sum(axis=0), own.x)
-    assert own.applied == len(came)
-    assert len(own.voided) == count - len(came)
-    assert own.repeated == len(order) - len(came)
+    assert own.repeated == len(arrivals) - len(came)
+    own.go_back(0, 0)
+    assert own.missing(count) == list(range(count))
 
 
 def test_a_slice_scales_late_updates_and_keeps_the_mean():
@@ -317,38 +322,65 @@ def test_a_desk_is_found_by_its_place_and_no_other():
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="there is no memory without a name here")
 def test_the_key_of_a_desk_stands_for_an_update(tmp_path):
     shard = Shard(setting(tmp_path, aggregated=False, average=False, checkpoint_every=1e9))
-    shard.reopen(0)
-    shard.advance(100, False, RULE)
-    incarnation, _ = shard.join(0)
+    opened_shard(shard)
+    incarnation = shard.join(0).incarnation
     desk = Desk((3,), "float64")
     key = desk.place.key
     assert shard.lease(0, incarnation, key).x is not None  # it does not know the desk yet: the slice is in the answer
-    assert shard.exchange(0, incarnation, 1, key, None, False).answer.kind == UNKNOWN
-    assert shard.push(Push(0, 0, PACE, key), True).answer.kind == UNKNOWN
+    assert shard.exchange(0, (incarnation, 1), key, None, False, 0).answer.kind == UNKNOWN
+    assert shard.stage(0, 0, (incarnation, 1), key).answer.kind == UNKNOWN
     assert shard.state()["tickets"] == shard.state()["pushed"] == 0
     assert shard.attach(0, desk.place, 0, 3)
     desk.message[:] = 1.0, 2.0, 4.0
     for _ in range(2):  # the answer to the first was lost
-        reply = shard.exchange(0, incarnation, 1, key, None, False)
+        reply = shard.exchange(0, (incarnation, 1), key, None, False, 0)
         assert (reply.answer.kind, reply.is_here, reply.x) == (GRANTED, True, None)
         assert desk.x.tolist() == [1.0, 2.0, 4.0]
-    assert not shard.push(Push(2, 0, PACE, key), True).is_here  # ahead of its turn
+    told = Push(2, 0, PACE, None, message=(incarnation, 3))
+    assert shard.push(told, True, key).answer.kind == MISSING
+    assert shard.stage(0, 0, (incarnation, 3), key).answer is None
+    assert not shard.push(told, True, key).is_here  # ahead of its turn
     desk.message[:] = 100.0  # what waits is not touched by the next message
     assert shard.push(Push(1, 0, PACE, np.ones(3)), True).x.tolist() == [3.0, 5.0, 9.0]
-    assert shard.read(3, key).is_here
+    assert shard.read(3, 0, key).is_here
     assert desk.x.tolist() == [3.0, 5.0, 9.0]
+
+
+def test_what_is_staged_waits_for_its_ticket_and_outlives_its_worker(tmp_path):
+    shard = Shard(setting(tmp_path, index=1, aggregated=False, average=False))
+    message, told = (2, 1), Push(0, 0, PACE, None, message=(2, 1))
+    for call in (lambda: shard.stage(0, 0, message, np.ones(3)), lambda: shard.push(told, False), lambda: shard.read(0, 0)):
+        assert call().answer.kind == ASLEEP  # until the driver has said which epoch it is
+    shard.wake(0)
+    assert shard.push(told, False).answer.kind == MISSING
+    desk = Desk((3,), "float64")
+    if desk.place is not None:
+        shard.attach(0, desk.place, 0, 3)
+        desk.message[:] = 1.0
+    shard.stage(0, 0, message, desk.place.key if desk.place is not None else np.ones(3))
+    other = Desk((3,), "float64")
+    if other.place is not None:
+        shard.attach(0, other.place, 0, 3)  # the next process of the worker
+    assert shard.push(told._replace(message=(2, 2)), False).answer.kind == MISSING
+    assert shard.push(told, True).x.tolist() == [1.0, 1.0, 1.0]
+    assert shard.push(told, True).x.tolist() == [1.0, 1.0, 1.0]
+    assert shard.state()["repeated"] == 1
+    shard.wake(1)
+    for call in (lambda: shard.stage(0, 0, message, np.ones(3)), lambda: shard.push(told, False), lambda: shard.read(0, 0)):
+        assert call().answer.kind == REFUSED  # of an epoch that is over
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="there is no memory without a name here")
 def test_what_is_collected_lies_on_the_desk(tmp_path):
     shard = begun(tmp_path)
-    x, mean = shard.collect()
+    _, x, mean = shard.collect()
     assert x.tolist() == mean.tolist() == [0.0, 1.0, 2.0]
     desk = Desk((5,), "float64")
     assert shard.attach(-1, desk.place, 1, 4)
-    assert shard.collect(desk.place.key) == (None, None)
+    assert shard.collect(desk.place.key)[1:] == (None, None)
     assert desk.x.tolist() == desk.message.tolist() == [0.0, 0.0, 1.0, 2.0, 0.0]
-    assert shard.contribution(0, desk.place.key) is None
+    assert not shard.contribution(0, 1, 0, desk.place.key).is_here  # not before its last update is in it
+    assert shard.contribution(0, 0, 0, desk.place.key)[3:] == (None, True)
     assert desk.x.tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]
 
 
@@ -377,22 +409,31 @@ def setting(folder, **changed):
     return ShardSetting(**options | changed)
 
 
-def begun(folder):
-    shard = Shard(setting(folder))
+def begun(folder, **changed):
+    shard = Shard(setting(folder, **changed))
     shard.begin(np.arange(3.0))
+    shard.wake(0)
+    return shard
+
+
+def opened_shard(shard):
+    shard.wake(0)
+    shard.reopen(0, 0, 0)
+    shard.advance(100, False, RULE)
     return shard
 
 
 def pushed_to(shard, count, number=0):
     """Be a worker with so many updates; return what it kept."""
-    incarnation, _ = shard.join(0)
+    incarnation, durable = shard.join(0).incarnation, 0
     assert shard.lease(0, incarnation).answer.kind == GRANTED
     kept = Kept(1 << 20)
     for k in range(count):
-        delta = np.full(3, 1.0 + number + k)
-        reply = shard.exchange(0, incarnation, k + 1, delta, None, False)
-        kept.add(Push(reply.answer.ticket, 0, reply.answer.pace, delta))
-        again = shard.exchange(0, incarnation, k + 1, delta, None, False)  # its answer was lost
+        delta, message = np.full(3, 1.0 + number + k), (incarnation, k + 1)
+        reply = shard.exchange(0, message, delta, None, False, durable)
+        kept.add(Push(reply.answer.ticket, 0, reply.answer.pace, delta, read=reply.answer.read))
+        again = shard.exchange(0, message, delta, None, False, durable)  # its answer was lost
+        durable = again.durable
         assert again.answer == reply.answer
         if shard._writer is not None:
             shard._writer.join()
@@ -400,9 +441,7 @@ def pushed_to(shard, count, number=0):
 
 
 def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
-    shard = begun(tmp_path)
-    shard.reopen(0)
-    shard.advance(100, False, RULE)
+    shard = opened_shard(begun(tmp_path))
     kept = pushed_to(shard, 5)
     before = shard.collect()
     newest = ShardFiles(str(tmp_path), 0).versions()
@@ -410,26 +449,58 @@ def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
     (tmp_path / f"shard-0-{newest[-1]:012d}.npz").write_bytes(b"damaged")
     again = begun(tmp_path)
     assert again.state()["version"] == newest[0] < 5
-    assert again.join(0) == (-1, -1)  # it does not know yet what others know
-    for push in kept.since(again.read(1 << 62).version):
+    assert again.join(0) is None  # it does not know yet what others know
+    assert again.missing(5) == list(range(newest[0], 5))
+    for push in kept.since(again.version()):
         again.push(push, False)
         again.push(push, False)
-    again.fill(5)
-    again.reopen(5)
-    np.testing.assert_array_equal(again.collect()[0], before[0])
-    np.testing.assert_allclose(again.collect()[1], before[1])
-    np.testing.assert_array_equal(before[0], np.arange(3.0) + 15.0)
-    np.testing.assert_array_equal(again.contribution(0), 0.5 * np.arange(3.0) + 15.0)
+    assert again.missing(5) == []
+    again.reopen(5, 0, 0)
+    np.testing.assert_array_equal(again.collect()[1], before[1])
+    np.testing.assert_allclose(again.collect()[2], before[2])
+    np.testing.assert_array_equal(before[1], np.arange(3.0) + 15.0)
+    np.testing.assert_array_equal(again.contribution(0, 5, 0).x, 0.5 * np.arange(3.0) + 15.0)
     state = again.state()
-    assert (state["pushed"], state["applied"], state["voided"]) == (5, 5, 0)
+    assert (state["pushed"], state["applied"], state["refused"]) == (5, 5, 0)
+    assert state["delays"].sum() == 5
+
+
+def test_a_shard_goes_back_to_what_it_saved(tmp_path):
+    shard = opened_shard(begun(tmp_path, log_rows=True))
+    kept = pushed_to(shard, 5)
+    incarnation = shard.state()["updates"] and shard._order.members[0].incarnation
+    newest = shard.saved()[-1]
+    shard.shut()
+    assert shard.join(0) is None
+    shard.go_back(newest)
+    assert shard.push(next(kept.since(0)), False).answer.kind == ASLEEP
+    shard.wake(1)
+    assert shard.push(next(kept.since(0)), False).answer.kind == REFUSED
+    shard.reopen(newest, 1, 1)
+    shard.advance(100, False, RULE)
+    assert shard.exchange(0, (incarnation, 6), np.ones(3), None, False, 0).answer.kind == REFUSED
+    state = shard.state()
+    assert (state["version"], state["applied"], state["pushed"] - state["refused"]) == (newest, newest, newest)
+    assert state["refused"] == 1
+    welcome = shard.join(0)
+    assert (welcome.epoch, welcome.line, welcome.orphan) == (1, 1, None)
+    expected = np.arange(3.0) + sum(1.0 + k for k in range(newest))
+    np.testing.assert_array_equal(shard.collect()[1], expected)
+    shard.go_back(0)
+    shard.begin(np.arange(3.0))
+    shard.wake(2)
+    shard.reopen(0, 2, 2)
+    np.testing.assert_array_equal(shard.collect()[1], np.arange(3.0))
+    np.testing.assert_array_equal(shard.contribution(1, 0, 2).x, 0.5 * np.arange(3.0))
+    assert shard.saved() == []
+    assert shard.state()["delays"].sum() == shard.state()["applied"] == 0
+    assert shard.state()["pushed"] == shard.state()["refused"] == 1
 
 
 def test_a_shard_reports_that_it_cannot_write(tmp_path):
     folder = tmp_path / "file"
     folder.write_text("not a folder")
-    shard = begun(folder)
-    shard.reopen(0)
-    shard.advance(100, False, RULE)
+    shard = opened_shard(begun(folder))
     pushed_to(shard, 2)
     assert "Error" in shard.state()["error"]
 
@@ -516,9 +587,9 @@ def test_partitions_are_named_and_spread(tmp_path):
 
 
 def test_statistics_are_put_together():
-    state = {"pushed": 7, "refused": 1, "applied": 5, "voided": 1, "repeated": 2, "updates": [2, 4], "version": 6}
+    state = {"pushed": 7, "refused": 1, "applied": 5, "repeated": 2, "updates": [2, 4], "version": 6}
     state |= {"bytes": 100, "checkpoints": 3}
-    seen = ClusterStatistics.collect([state, state | {"applied": 6, "voided": 0}], 0, 2.0, 1, 2, 0)
-    assert (seen.pushed, seen.applied, seen.refused, seen.lost) == (7, 5, 1, 1)
+    seen = ClusterStatistics.collect([state, state | {"applied": 6}], 0, 2.0, 1, 2, 0, 3)
+    assert (seen.pushed, seen.applied, seen.fenced, seen.undone) == (7, 5, 1, 3)
     assert seen.updates_per_second == 3.0
     assert "shares 33%-67%, 1 restarts, 2 moves" in seen.brief

@@ -54,6 +54,16 @@ class ShardFiles:
             arrays = {name: archive[name] for name in archive.files}
         return version, arrays, json.loads(bytes(arrays.pop("numbers")))
 
+    def whole(self) -> list[int]:
+        """Return the versions that can be read."""
+        return [version for version in self.versions() if _is_whole(self, version)]
+
+    def remove_after(self, version: int) -> None:
+        """Remove what is newer than a version."""
+        for newer in self.versions():
+            if newer > version:
+                (self._folder / f"shard-{self._shard}-{newer:012d}.npz").unlink(missing_ok=True)
+
     def versions(self) -> list[int]:
         """Return the versions of which there is a file."""
         found = (_NAME.fullmatch(path.name) for path in self._folder.glob(f"shard-{self._shard}-*.npz"))
@@ -96,12 +106,9 @@ class Folder:
                     "number of shards or workers; name another folder, or empty this one to start anew"
                 )
         files = [ShardFiles(str(self.path), shard) for shard in range(self._shards)]
-        common = set.intersection(*(set(own.versions()) for own in files))
-        version = next((v for v in sorted(common, reverse=True) if all(_is_whole(own, v) for own in files)), 0)
-        for path in self.path.glob("shard-*-*.npz"):
-            match = _NAME.fullmatch(path.name)
-            if match and int(match[2]) > version:
-                path.unlink()
+        version = max(set.intersection(*(set(own.whole()) for own in files)), default=0)
+        for own in files:
+            own.remove_after(version)
         return version
 
     def remove(self) -> None:

@@ -16,7 +16,8 @@ class Kept:
     Parameters
     ----------
     room : int
-        Bytes; older updates are forgotten when it is full, and lost if the shard dies before its next checkpoint.
+        Bytes; older updates are forgotten when it is full. If the shard dies before its next checkpoint the run then goes back
+        to the last one.
     """
 
     def __init__(self, room: int) -> None:
@@ -40,8 +41,13 @@ class Kept:
         self.is_full = 2 * self._bytes > self._room
 
     def since(self, ticket: int) -> Iterator[Push]:
-        """Give the updates from a ticket on."""
-        return iter([push for push in self._pushes if push.ticket >= ticket])
+        """Give the updates from a ticket on; another thread may go on to add some."""
+        return iter([push for push in list(self._pushes) if push.ticket >= ticket])
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._pushes.clear()
+        self._bytes, self.is_full = 0, False
 
     def __len__(self) -> int:
         return len(self._pushes)

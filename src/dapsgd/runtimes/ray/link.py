@@ -1,4 +1,9 @@
-"""A worker's line to the shards: calls that survive the death of a shard, because each may be made again."""
+"""A worker's line to the shards: calls that survive the death of a shard, because each may be made again.
+
+A message goes to all shards at once. The head applies it as soon as it gives it a ticket; the others hold it until they are
+told the ticket. Should its worker die before it has told them all, the next process of that worker, or the driver, tells them
+instead.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ import numpy as np
 
 from ...errors import ClusterError
 from .kept import Kept
-from .order import GRANTED, OVER, REFUSED, UNKNOWN, WAIT, Answer
+from .order import ASLEEP, GRANTED, MISSING, OVER, REFUSED, UNKNOWN, WAIT, Answer, Welcome
 from .shard import Reply
 from .shared import Desk
 from .slices import Push
@@ -63,6 +68,7 @@ class Link:
         self._worker = worker
         self._patience = patience
         self._shards = [ray.get_actor(actor_name("shard", s), namespace) for s in range(len(bounds) - 1)]
+        self._all = list(range(len(self._shards)))
         self._slices = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
         self._kept = [Kept(room // len(self._shards)) for _ in self._shards]
         self._desk = Desk(shape, dtype)
@@ -71,26 +77,31 @@ class Link:
         self._near = [False] * len(self._shards)  # is this one on the same machine, and knows the desk?
         self._attach(range(len(self._shards)))
         self.incarnation = -1
-        self.last_ticket = -1
+        self._epoch = self._line = 0
+        self._last_ticket = -1
         self._number = 0
-
-    @property
-    def _one(self) -> bool:
-        return len(self._shards) == 1
+        self._since = 0  # the version from which on all that this worker sent before it joined is in the parameter
+        self._durable = 0  # the last version that all shards are known to have on disk
 
     def join(self, keeps: bool) -> bool:
         """Become known to the head; return False if the run is over. A worker that ``keeps`` its updates was here before."""
         pause = _Pause()
         while True:
-            incarnation, orphan = self._call(0, "join", self._worker)
-            if incarnation >= 0:
+            welcome: Welcome | None = self._call(0, "join", self._worker)
+            if welcome is not None:
                 break
             if self._call(0, "lease", self._worker, -1).answer.kind == OVER:
                 return False
             pause.wait()
-        self.incarnation, self._number = incarnation, 0
-        if not keeps and orphan >= 0:  # what the one before me did not deliver will never come
-            self._call_all("skip", orphan)
+        if welcome.line != self._line:  # the run went back to where nothing that I kept is needed
+            for kept in self._kept:
+                kept.clear()
+            self._line, self._last_ticket, self._durable = welcome.line, -1, 0
+        self.incarnation, self._epoch, self._number = welcome.incarnation, welcome.epoch, 0
+        orphan = welcome.orphan
+        if not keeps and orphan is not None:  # the one before me may not have told everybody
+            self._call_each(lambda s: ("push", orphan, False), self._all[1:])
+        self._since = 0 if orphan is None else orphan.ticket + 1
         return True
 
     def renew(self) -> None:
@@ -101,14 +112,13 @@ class Link:
         """Say that a number was not finite."""
         self._call(0, "fail", self._worker, self.incarnation)
 
-    def contribution(self) -> Array:
-        """Return what this worker has in the parameter, in the place of x, which is to be read again."""
-        for part, own in zip(
-            self._slices, self._call_each("contribution", lambda s: (self._worker, self._key(s))), strict=True
-        ):
-            if own is not None:
-                self.x[part] = own
-        return self.x
+    def contribution(self) -> Array | None:
+        """Return what this worker has in the parameter, in the place of x, which is to be read again; None if it must join."""
+
+        def call(s: int) -> tuple[Any, ...]:
+            return "contribution", self._worker, self._since, self._epoch, self._key(s)
+
+        return self.x if self._gather(call, [None] * len(self._shards)) else None
 
     def lease(self) -> tuple[str, int]:
         """Wait for a lease, and read the parameter; return what came of it, and the version."""
@@ -120,89 +130,102 @@ class Link:
             if answer.kind != WAIT:
                 break
             pause.wait()
-        if answer.kind == GRANTED:
-            self._read(answer.lease, [first, *[None] * (len(self._shards) - 1)])
+        if answer.kind == GRANTED and not self._read(answer.lease, [first, *[None] * (len(self._shards) - 1)]):
+            return REFUSED, -1
         return answer.kind, answer.lease
 
     def send(self, rows: Array | None) -> tuple[str, int]:
         """Send the message and read the parameter; return what came of it, and the version: -1 if none was read."""
         self._number += 1
-        if self._one:
-            return self._exchange(rows)
-        pause = _Pause()
-        while True:
-            hurry = any(kept.is_full for kept in self._kept)
-            answer: Answer = self._call(0, "ask", self._worker, self.incarnation, self._number, rows, hurry)
-            if answer.kind != WAIT:
-                break
-            pause.wait()
+        message = self.incarnation, self._number
+        first = self._offer(message, rows)
+        answer = first.answer
+        assert answer is not None
         if answer.kind != GRANTED:
             return answer.kind, -1
-        pushes = self._keep(answer)
-        reads = answer.lease >= 0
-        replies = self._call_each("push", lambda s: (pushes[s]._replace(delta=self._sent(s)), reads))
-        if any(reply.answer is not None and reply.answer.kind == REFUSED for reply in replies):
+        push = self._keep(answer, message)
+        replies: list[Reply | None] = [first, *self._tell(push, answer.lease >= 0)]
+        if any(_kind_of(reply) == REFUSED for reply in replies):
             return REFUSED, -1
-        for kept, reply in zip(self._kept, replies, strict=True):
-            kept.settle(reply.durable)
-        if reads:
-            self._read(answer.lease, replies)
+        durable = [reply.durable for reply in replies if reply is not None]
+        for kept, own in zip(self._kept, durable, strict=True):
+            kept.settle(own)
+        self._durable = min(durable)
+        if answer.lease >= 0 and not self._read(answer.lease, replies):
+            return REFUSED, -1
         return GRANTED, answer.lease
 
-    def _exchange(self, rows: Array | None) -> tuple[str, int]:
-        """Send to the only shard, in one call unless it has to wait."""
+    def _offer(self, message: tuple[int, int], rows: Array | None) -> Reply:
+        """Send the message to everybody, and wait for a ticket; return what the head says."""
+        hurry = any(kept.is_full for kept in self._kept)
+
+        def call(s: int) -> tuple[Any, ...]:
+            if s == 0:
+                return "exchange", self._worker, message, self._sent(s), rows, hurry, self._durable
+            return "stage", self._worker, self._epoch, message, self._sent(s)
+
+        reply: Reply = self._call_each(call, self._all)[0]
         pause = _Pause()
-        while True:
-            reply: Reply = self._call_each(
-                "exchange",
-                lambda s: (self._worker, self.incarnation, self._number, self._sent(s), rows, self._kept[s].is_full),
-            )[0]
-            answer = reply.answer
-            assert answer is not None
-            if answer.kind != WAIT:
-                break
+        while _kind_of(reply) == WAIT:
             while self._call(0, "must_wait", self._worker, self.incarnation):
                 pause.wait()
-        if answer.kind != GRANTED:
-            return answer.kind, -1
-        self._keep(answer)
-        self._kept[0].settle(reply.durable)
-        if answer.lease >= 0:
-            self._read(answer.lease, [reply])
-        return GRANTED, answer.lease
+            reply = self._call_each(call, [0])[0]
+        return reply
 
-    def replay(self, shard: int) -> int:
-        """Send again what a shard that was restarted may have lost; return how many updates."""
-        version = self._call(shard, "read", 1 << 62).version
-        again = list(self._kept[shard].since(version))
+    def _tell(self, push: Push, reads: bool) -> list[Reply]:
+        """Tell the ticket of a message to the shards that hold it; one that was restarted gets the message again."""
+        others = self._all[1:]
+        replies = dict(zip(others, self._call_each(lambda s: ("push", push, reads, self._key(s)), others), strict=True))
+        lack = [s for s in others if _kind_of(replies[s]) == MISSING]
+        calls = self._call_each(lambda s: ("push", push._replace(delta=self.message[self._slices[s]]), reads), lack)
+        replies.update(zip(lack, calls, strict=True))
+        return list(replies.values())
+
+    def replay(self, shard: int, epoch: int, line: int, until: int) -> int:
+        """Send again what a shard that was restarted may have lost, below a ticket; return how many updates."""
+        if line != self._line:
+            return 0
+        version = self._call(shard, "version")
+        again = [push._replace(epoch=epoch) for push in self._kept[shard].since(version) if push.ticket < until]
         for push in again:
             self._call(shard, "push", push, False)
         return len(again)
 
-    def _keep(self, answer: Answer) -> list[Push]:
+    def last_ticket(self, line: int) -> int:
+        """Return the last ticket that this worker was given since the run went back; -1 if there is none."""
+        return self._last_ticket if line == self._line else -1
+
+    def _keep(self, answer: Answer, message: tuple[int, int]) -> Push:
         assert answer.pace is not None
-        self.last_ticket = answer.ticket
-        push = Push(answer.ticket, self._worker, answer.pace, None, answer.cut)
+        push = Push(answer.ticket, self._worker, answer.pace, None, answer.cut, answer.read, self._epoch, message)
         if self._keeps:
             copy = self.message.copy()  # the next message is written over this one
             for kept, part in zip(self._kept, self._slices, strict=True):
                 kept.add(push._replace(delta=copy[part]))
-        return [push] * len(self._shards)
+        self._last_ticket = answer.ticket
+        return push
 
-    def _read(self, version: int, replies: list[Reply | None]) -> None:
-        """Have every slice in x, asking for those that have not arrived at a version yet."""
+    def _read(self, version: int, replies: list[Reply | None]) -> bool:
+        """Have every slice in x, asking for those that have not arrived at a version yet; return False if that is over."""
+        return self._gather(lambda s: ("read", version, self._epoch, self._key(s)), replies)
+
+    def _gather(self, call: Callable[[int], tuple[Any, ...]], replies: list[Reply | None]) -> bool:
+        """Call shards until each has answered with an array, and have those in x; return False if an epoch has begun."""
         pause = _Pause()
         while True:
             missing = [s for s, reply in enumerate(replies) if reply is None or not reply.is_here]
             if not missing:
                 break
-            for s, reply in zip(missing, self._call_each("read", lambda s: (version, self._key(s)), missing), strict=True):
+            for s, reply in zip(missing, self._call_each(call, missing), strict=True):
+                if _kind_of(reply) == REFUSED:
+                    return False
                 replies[s] = reply
             if any(not replies[s].is_here for s in missing):  # type: ignore[union-attr]
                 pause.wait()
         for part, reply in zip(self._slices, replies, strict=True):
             if reply is not None and reply.x is not None:
                 self.x[part] = reply.x
+        return True
 
     # The desk.
 
@@ -225,30 +248,30 @@ class Link:
     # Calls.
 
     def _call(self, shard: int, method: str, *arguments: Any) -> Any:
-        return self._call_each(method, lambda _: arguments, [shard])[0]
+        return self._call_each(lambda _: (method, *arguments), [shard])[0]
 
-    def _call_all(self, method: str, *arguments: Any) -> list[Any]:
-        return self._call_each(method, lambda _: arguments)
-
-    def _call_each(
-        self, method: str, arguments: Callable[[int], tuple[Any, ...]], shards: list[int] | None = None
-    ) -> list[Any]:
-        """Call some shards at once, each until it answers, and again if it did not know the desk."""
-        shards = list(range(len(self._shards))) if shards is None else shards
+    def _call_each(self, call: Callable[[int], tuple[Any, ...]], shards: list[int]) -> list[Any]:
+        """Call some shards at once, by name of a method and arguments, each until it answers, and knows desk and epoch."""
         results: dict[int, Any] = {}
         todo, since = shards, None
         while True:
-            refs = {s: getattr(self._shards[s], method).remote(*arguments(s)) for s in todo}
+            refs = {}
+            for s in todo:
+                method, *arguments = call(s)
+                refs[s] = getattr(self._shards[s], method).remote(*arguments)
             failed, strange = [], []
             for s, ref in refs.items():
                 try:
                     results[s] = self._ray.get(ref)
-                    if isinstance(results[s], Reply) and results[s].answer is not None:
-                        if results[s].answer.kind == UNKNOWN:
-                            strange.append(s)
+                    kind = _kind_of(results[s])
+                    if kind == UNKNOWN:
+                        strange.append(s)
+                    elif kind == ASLEEP:
+                        failed.append(s)
+                        why = "it was restarted, and the driver does not look after it"
                 except self._ray.exceptions.RayActorError as error:
                     failed.append(s)
-                    gone = error
+                    why = str(error)
             todo = failed + strange
             if not todo:
                 return [results[s] for s in shards]
@@ -256,8 +279,13 @@ class Link:
             if failed:
                 since = time.monotonic() if since is None else since
                 if time.monotonic() - since > self._patience:
-                    raise ClusterError(f"shard {failed[0]} did not come back in {self._patience:g} s: {gone}") from None
+                    raise ClusterError(f"shard {failed[0]} did not come back in {self._patience:g} s: {why}") from None
                 time.sleep(0.1)
+
+
+def _kind_of(result: Any) -> str:
+    """Return what kind of answer there is in a reply, if there is one."""
+    return result.answer.kind if isinstance(result, Reply) and result.answer is not None else ""
 
 
 class _Pause:

@@ -5,7 +5,8 @@ that all of them go through the same versions, and a delay is the same number ev
 decided here alone:
 
 - **At most once.** A message is known by worker, incarnation and number. Asked about again, it gets the ticket it had.
-- **Fencing.** Whoever joins gets a new incarnation; what an older one still sends is refused.
+- **Fencing.** Whoever joins gets a new incarnation; what an older one still sends is refused. When the run goes back to a
+  checkpoint, or the head itself was restarted, an epoch begins, and shards refuse what is left of those before.
 - **The bound on the delay.** A worker holds a lease on the version that it read; see :mod:`dapsgd.runtimes._leases`. At most
   ``max_delay + 1`` leases are given, and one that is not renewed for a while expires, so that nobody waits for the dead.
 - **Balance.** A mini-batch of a worker's own rows is an unbiased estimate only if workers update in proportion to their rows.
@@ -26,13 +27,25 @@ import numpy as np
 from ...steps import StepRule, allowed_step, step_at
 from ...updates import Pace
 from .._leases import in_time
+from .slices import Push
 
-__all__ = ["GRANTED", "OVER", "REFUSED", "UNKNOWN", "WAIT", "Answer", "Order"]
+__all__ = ["ASLEEP", "GRANTED", "MISSING", "OVER", "REFUSED", "UNKNOWN", "WAIT", "Answer", "Order", "Welcome"]
 
 GRANTED, WAIT, REFUSED, OVER = "granted", "wait", "refused", "over"
-UNKNOWN = "unknown"  # said by a shard that does not know the worker's desk
+UNKNOWN = "unknown"  # said by a shard that does not know the worker's desk,
+ASLEEP = "asleep"  # that was restarted, and not yet told which epoch it is,
+MISSING = "missing"  # or that does not have what was staged
 
 _SLACK = 32  # updates that a worker may be ahead of its part
+
+
+class Welcome(NamedTuple):
+    """What the head says to a worker that joins."""
+
+    incarnation: int
+    epoch: int
+    line: int  # the epoch in which the run last went back: what was kept before it is of no use
+    orphan: Push | None  # the last message of this worker that got a ticket, without its content
 
 
 class Answer(NamedTuple):
@@ -83,6 +96,7 @@ class Order:
         self.until = 0  # tickets below this may be given
         self.is_open = False  # a head that was restarted waits until it is told which tickets are known to others
         self.is_over = False
+        self.epoch = self.line = 0
         self.wants_cut = False
         self.delays = np.zeros(max_delay + 1, np.int64)
         self.pushed = 0  # different messages; each gets a ticket or is refused
@@ -93,21 +107,19 @@ class Order:
         self._lease_seconds = lease_seconds
         self._parts = parts
         self._spent = np.zeros(max_delay + 2)  # ring: the sum of all steps before iteration t
+        self._replayed: dict[int, Push] = {}  # what a restarted head was told of updates after its checkpoint
 
     # What workers ask.
 
-    def join(self, worker: int, now: float) -> tuple[int, int]:
-        """Make a worker's older incarnations invalid; return the new one, and the last ticket that it was given.
-
-        Where that ticket's update did not arrive everywhere, it never will, unless the worker still has it.
-        """
+    def join(self, worker: int, now: float) -> Welcome | None:
+        """Make a worker's older incarnations invalid, and give it a new one; None if it has to ask again."""
         member = self.members[worker]
         if not self.is_open or self.is_over:
-            return -1, -1
+            return None
         self._refuse(member)  # what an older incarnation still waits for
         member.incarnation += 1
         member.lease, member.stands_by, member.heard = -1, False, now
-        return member.incarnation, member.answer.ticket if member.answer else -1
+        return Welcome(member.incarnation, self.epoch, self.line, self._granted(worker))
 
     def lease(self, worker: int, incarnation: int, now: float) -> Answer:
         """Give a lease on the current version, if there is one to be had."""
@@ -175,15 +187,43 @@ class Order:
             for member in self.members:
                 member.lease, member.stands_by = -1, False
 
-    def reopen(self, version: int) -> None:
-        """Go on from a version above all tickets that anybody knows of; every worker has to join again."""
-        self.pushed += max(0, version - self.version)  # tickets that were given after the checkpoint
-        self.version = max(self.version, version)
+    def grants(self, now: float) -> list[tuple[Push, bool]]:
+        """Return each worker's last message with a ticket, without its content; and whether the worker is still at it."""
+        found = []
+        for worker, member in enumerate(self.members):
+            push = self._granted(worker)
+            if push is not None:
+                alive = push.message[0] == member.incarnation and now - member.heard <= self._lease_seconds
+                found.append((push, alive))
+        return found
+
+    def shut(self) -> None:
+        """Give nothing to anybody until :meth:`reopen` is called."""
+        self.is_open = False
+
+    def recount(self, push: Push) -> None:
+        """Take note, while closed, of an update that got its ticket after the checkpoint."""
+        self._replayed[push.ticket] = push
+
+    def reopen(self, version: int, epoch: int = 0, line: int = 0) -> bool:
+        """Go on from a version above all tickets that anybody knows of; every worker has to join again.
+
+        Return False, and stay closed, if what was given after the checkpoint is not known.
+        """
+        if any(ticket not in self._replayed for ticket in range(self.version, version)):
+            return False
+        for ticket in range(self.version, version):  # given after the checkpoint
+            push = self._replayed[ticket]
+            self._count(ticket, push.worker, push.read, push.pace)
+            self.pushed += 1
+        self._replayed.clear()
+        self.epoch, self.line = epoch, line
         self.until = min(self.until, self.version)
         self.is_open = True
         for member in self.members:
             member.incarnation += 1
             member.lease, member.stands_by = -1, False
+        return True
 
     def expire(self, now: float) -> None:
         """Take back the leases of those that were not heard of for long."""
@@ -217,13 +257,28 @@ class Order:
         member, t = self.members[worker], self.version
         read = member.lease
         pace = self._pace(t, read)
-        self.delays[t - read] += 1
         member.lease, member.stands_by = -1, False
-        member.updates += 1
-        self.version = t + 1
+        self._count(t, worker, read, pace)
         self._try_lease(worker)
         cut, self.wants_cut = self.wants_cut, False
         return Answer(GRANTED, t, read, pace, member.lease, cut)
+
+    def _count(self, t: int, worker: int, read: int, pace: Pace) -> None:
+        """Take note that a ticket is given."""
+        self.delays[t - read] += 1
+        self.members[worker].updates += 1
+        ring = len(self._spent)
+        self._spent[(t + 1) % ring] = self._spent[t % ring] + min(pace.read, pace.allowed)
+        self.version = t + 1
+
+    def _granted(self, worker: int) -> Push | None:
+        """Return the last message of a worker that got a ticket, without its content."""
+        member = self.members[worker]
+        answer = member.answer
+        if answer is None:
+            return None
+        assert answer.pace is not None
+        return Push(answer.ticket, worker, answer.pace, None, answer.cut, answer.read, self.epoch, member.last)
 
     def _try_lease(self, worker: int) -> None:
         taken = sum(member.lease >= 0 for member in self.members)
@@ -239,7 +294,6 @@ class Order:
         read, allowed = step_at(rule, version), math.inf
         if rule.budget < math.inf:
             allowed = allowed_step(rule, self._spent[t % ring] - self._spent[version % ring])
-            self._spent[(t + 1) % ring] = self._spent[t % ring] + min(read, allowed)
         return Pace(float(read), float(step_at(rule, t)), float(allowed))
 
     # Checkpoints.
@@ -257,10 +311,17 @@ class Order:
         }
 
     def restore(self, version: int, state: dict[str, Any]) -> None:
-        """Go back to a checkpoint; closed until :meth:`reopen` is called."""
-        self.version, self.pushed, self.refused = version, int(state["pushed"]), int(state["refused"])
+        """Go back to a checkpoint; closed until :meth:`reopen` is called. What was refused since then stays refused."""
+        self.is_open = False
+        for member in self.members:
+            self._refuse(member)
+        refused = max(self.refused, int(state["refused"]))
+        self.version, self.pushed, self.refused = version, int(state["pushed"]) + refused - int(state["refused"]), refused
         self.delays[:] = state["delays"]
         self._spent[:] = state["spent"]
+        self._replayed.clear()
         for member, incarnation, updates in zip(self.members, state["incarnations"], state["updates"], strict=True):
             # Incarnations given after the checkpoint must stay invalid: leave a gap that no run fills in one interval.
-            member.incarnation, member.updates = int(incarnation) + (1 << 20), int(updates)
+            member.incarnation = max(member.incarnation, int(incarnation) + (1 << 20))
+            member.updates, member.lease, member.stands_by = int(updates), -1, False
+            member.last, member.answer = (0, 0), None

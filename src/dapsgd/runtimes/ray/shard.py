@@ -19,7 +19,7 @@ import numpy as np
 from ...steps import StepRule
 from ...updates import Pace
 from .checkpoints import ShardFiles, State
-from .order import GRANTED, REFUSED, UNKNOWN, Answer, Order
+from .order import ASLEEP, GRANTED, MISSING, REFUSED, UNKNOWN, Answer, Order, Welcome
 from .shared import Neighbours, Place
 from .slices import Push, Slice
 
@@ -73,16 +73,23 @@ class Shard:
         self._slice = Slice(x, contributions, x.copy() if setting.average else None, run_prox)
         balance = setting.parts if setting.balanced else None
         self._order = Order(setting.workers, setting.max_delay, setting.rule, setting.lease_seconds, balance)
+        self._blank = self._order.state(0)
         self._neighbours = Neighbours()
+        self._epoch = -1  # not known until the driver tells
+        self._staged: dict[int, tuple[int, tuple[int, int], Array]] = {}  # of each worker: epoch, message and content
         self._log: list[tuple[int, int, Array]] = []
         self._durable = 0
         self._bytes = 0
         self._writer: threading.Thread | None = None
-        self._written = time.monotonic()  # when the last checkpoint was begun
+        self._written = time.monotonic()  # when the last checkpoint was begun,
+        self._cut_at = 0  # and at which version, as the head knows;
+        self._everywhere = 0  # the last one that all shards are known to have
         self._error = ""
         self._checkpoints = 0
         with contextlib.suppress(Exception):  # a constructor that fails is never called again: start from x0 rather
-            self._restore(self._files.load())
+            saved = self._files.load()
+            if saved is not None:
+                self._restore(saved)
 
     # What workers call.
 
@@ -91,55 +98,62 @@ class Shard:
         return self._neighbours.attach(worker, place, start, stop)
 
     def exchange(
-        self, worker: int, incarnation: int, number: int, delta: Array | int, rows: Array | None, hurry: bool
+        self, worker: int, message: tuple[int, int], delta: Array | int, rows: Array | None, hurry: bool, durable: int
     ) -> Reply:
-        """Apply an update and read, if its turn has come: the one call that a worker of a single shard makes."""
+        """Give a ticket to an update, as the head, apply it and read, if its turn has come.
+
+        ``hurry`` if the worker cannot keep many more updates without a checkpoint; all shards have that at ``durable``.
+        """
         found = self._neighbours.message(delta) if isinstance(delta, int) else delta
         if found is None:
             return self._reply(Answer(UNKNOWN))
-        answer = self.ask(worker, incarnation, number, rows, hurry)
+        answer = self._ask(worker, message, rows, hurry, durable)
         if answer.kind != GRANTED:
             return self._reply(answer)
         assert answer.pace is not None
         self._push(Push(answer.ticket, worker, answer.pace, found, answer.cut))
         return self._reply(answer) if answer.lease < 0 else self._slice_to(delta, answer)
 
+    def stage(self, worker: int, epoch: int, message: tuple[int, int], delta: Array | int) -> Reply:
+        """Keep the content of a message, that has no ticket yet, in the place of the worker's last one."""
+        stale = self._stale(epoch)
+        if stale is not None:
+            return stale
+        found = self._neighbours.message(delta) if isinstance(delta, int) else delta
+        if found is None:
+            return self._reply(Answer(UNKNOWN))
+        self._staged[worker] = epoch, message, found
+        return self._reply()
+
     def must_wait(self, worker: int, incarnation: int) -> bool:
         """Tell, as the head, whether a worker that waits has to go on waiting."""
         return self._order.must_wait(worker, incarnation, time.monotonic())
 
-    def ask(self, worker: int, incarnation: int, number: int, rows: Array | None, hurry: bool) -> Answer:
-        """Give a ticket, as the head; ``hurry`` if the worker cannot keep many more updates without a checkpoint."""
-        order = self._order
-        if not order.wants_cut and self._is_due(hurry):
-            order.wants_cut = True
-        before = order.version
-        answer = order.ask(worker, incarnation, number, time.monotonic())
-        if order.version > before:
-            if self._setting.log_rows and rows is not None:
-                self._log.append((worker, answer.read, rows))
-            if answer.cut:
-                self._written = time.monotonic()
-        return answer
-
-    def push(self, push: Push, reads: bool) -> Reply:
+    def push(self, push: Push, reads: bool, key: int = -1) -> Reply:
         """Take an update that has a ticket; answer with the slice once that is applied, if asked for."""
-        key = push.delta
-        if isinstance(key, int):
-            found = self._neighbours.message(key)
-            if found is None:
-                return self._reply(Answer(UNKNOWN))
-            push = push._replace(delta=found if push.ticket == self._slice.version else found.copy())
-        if not self._push(push):
-            return self._reply(Answer(REFUSED))
-        return self.read(push.ticket + 1, key) if reads else self._reply()
+        stale = self._stale(push.epoch)
+        if stale is not None:
+            return stale
+        if push.delta is None and not self._slice.has(push.ticket):
+            epoch, message, staged = self._staged.get(push.worker, (-1, (0, 0), None))
+            if staged is None or (epoch, message) != (push.epoch, push.message):
+                return self._reply(Answer(MISSING))
+            # What has to wait must not be what the worker writes its next message over.
+            push = push._replace(delta=staged if push.ticket == self._slice.version else staged.copy())
+        if self._setting.index == 0 and not self._order.is_open:
+            self._order.recount(push._replace(delta=None))
+        self._push(push)
+        return self.read(push.ticket + 1, push.epoch, key) if reads else self._reply()
 
-    def read(self, at_least: int, key: Array | int = -1) -> Reply:
-        """Answer with the slice, if it has arrived at a version."""
+    def read(self, at_least: int, epoch: int, key: int = -1) -> Reply:
+        """Answer with the slice, if it has arrived at a version of an epoch."""
+        stale = self._stale(epoch)
+        if stale is not None:
+            return stale
         return self._slice_to(key) if self._slice.version >= at_least else self._reply()
 
-    def join(self, worker: int) -> tuple[int, int]:
-        """Welcome a worker, as the head: a new incarnation, and the last ticket it was given; -1 if that must wait."""
+    def join(self, worker: int) -> Welcome | None:
+        """Welcome a worker, as the head; None if that must wait."""
         return self._order.join(worker, time.monotonic())
 
     def lease(self, worker: int, incarnation: int, key: int = -1) -> Reply:
@@ -147,7 +161,7 @@ class Shard:
         answer = self._order.lease(worker, incarnation, time.monotonic())
         if answer.kind != GRANTED:
             return self._reply(answer)
-        return self.read(answer.lease, key)._replace(answer=answer)
+        return self.read(answer.lease, self._epoch, key)._replace(answer=answer)
 
     def renew(self, worker: int, incarnation: int) -> None:
         """Take note of a sign of life."""
@@ -157,15 +171,13 @@ class Shard:
         """Take note that a worker met a number that is not finite."""
         self._order.fail(worker, incarnation)
 
-    def contribution(self, worker: int, key: int = -1) -> Array | None:
-        """Return what a worker has in this slice; None if that is on the desk with this key."""
+    def contribution(self, worker: int, at_least: int, epoch: int, key: int = -1) -> Reply:
+        """Answer with what a worker has in this slice, once that has arrived at a version of an epoch."""
+        stale = self._stale(epoch)
+        if stale is not None:
+            return stale
         assert self._slice.contributions is not None
-        own: Array = self._slice.contributions[worker]
-        return None if self._neighbours.deliver(key, own) else own
-
-    def skip(self, ticket: int) -> None:
-        """Give up a ticket whose update will not come."""
-        self._slice.skip(ticket)
+        return self._array_to(key, self._slice.contributions[worker]) if self._slice.version >= at_least else self._reply()
 
     # What the driver calls.
 
@@ -190,7 +202,6 @@ class Shard:
             "pushed": order.pushed,
             "refused": order.refused,
             "applied": own.applied,
-            "voided": len(own.voided),
             "repeated": own.repeated,
             "delays": order.delays,
             "updates": [member.updates for member in order.members],
@@ -215,18 +226,51 @@ class Shard:
         self._order.rule = rule
         self._order.advance(until, drop)
 
-    def reopen(self, version: int) -> None:
-        """Go on, as the head, from a version that is above all tickets that anybody knows of."""
-        self._order.reopen(version)
+    def reopen(self, version: int, epoch: int, line: int) -> bool:
+        """Go on, as the head, from a version that is above all tickets that anybody knows of; return False if it cannot."""
+        return self._order.reopen(version, epoch, line)
 
-    def fill(self, until: int) -> None:
-        """Give up all tickets below ``until`` whose updates are not here."""
-        self._slice.fill(until)
+    def shut(self) -> None:
+        """Give no more tickets, as the head, until told to go on."""
+        self._order.shut()
 
-    def collect(self, key: int = -1) -> tuple[Array | None, Array | None]:
-        """Return the slice, and that of the mean; None if they are on the desk with this key."""
+    def wake(self, epoch: int) -> None:
+        """Take what belongs to an epoch, and nothing else."""
+        self._epoch = epoch
+
+    def grants(self) -> list[tuple[Push, bool]]:
+        """Return, as the head, what may be under way to other shards, and whether its worker is alive."""
+        return self._order.grants(time.monotonic())
+
+    def version(self) -> int:
+        """Return the ticket that is applied next."""
+        return self._slice.version
+
+    def missing(self, until: int) -> list[int]:
+        """Return the tickets below ``until`` whose updates are not here."""
+        return self._slice.missing(until)
+
+    def saved(self) -> list[int]:
+        """Return the versions to which this shard can go back."""
+        self.rest()
+        return self._files.whole()
+
+    def go_back(self, version: int) -> None:
+        """Be as at a version that is saved, 0 for the start; asleep until the epoch is told."""
+        self.rest()
+        self._epoch = -1
+        self._staged.clear()
+        self._files.remove_after(version)
+        if self._log:
+            del self._log[max(0, len(self._log) - (self._order.version - version)) :]
+        self._restore(self._files.read(version) if version else (0, {}, {"applied": 0, "order": self._blank}))
+
+    def collect(self, key: int = -1) -> tuple[str, Array | None, Array | None]:
+        """Return who this is, the slice, and that of the mean; None if they are on the desk with this key."""
         own = self._slice
-        return (None, None) if self._neighbours.deliver(key, own.x, own.mean) else (own.x, own.mean)
+        if self._neighbours.deliver(key, own.x, own.mean):
+            return self._boot, None, None
+        return self._boot, own.x, own.mean
 
     def schedule(self) -> list[tuple[int, int, Array]]:
         """Return what was done in which order, as the head."""
@@ -254,23 +298,47 @@ class Shard:
     def _reply(self, answer: Answer | None = None) -> Reply:
         return Reply(answer, self._slice.version, self._durable)
 
-    def _slice_to(self, key: Array | int, answer: Answer | None = None) -> Reply:
-        """Answer with the slice, by way of the desk with this key if that is known."""
-        x = self._slice.x
-        self._bytes += x.nbytes
-        there = isinstance(key, int) and self._neighbours.deliver(key, x)
-        return Reply(answer, self._slice.version, self._durable, None if there else x, True)
+    def _stale(self, epoch: int) -> Reply | None:
+        """Return what to say to something that does not belong to the epoch; None if it does."""
+        if epoch == self._epoch:
+            return None
+        return self._reply(Answer(ASLEEP if self._epoch < 0 else REFUSED))
 
-    def _push(self, push: Push) -> bool:
-        self._bytes += push.delta.nbytes
+    def _slice_to(self, key: Array | int, answer: Answer | None = None) -> Reply:
+        """Answer with the slice."""
+        self._bytes += self._slice.x.nbytes
+        return self._array_to(key, self._slice.x)._replace(answer=answer)
+
+    def _array_to(self, key: Array | int, array: Array) -> Reply:
+        """Answer with an array, by way of the desk with this key if that is known."""
+        there = isinstance(key, int) and self._neighbours.deliver(key, array)
+        return Reply(None, self._slice.version, self._durable, None if there else array, True)
+
+    def _ask(self, worker: int, message: tuple[int, int], rows: Array | None, hurry: bool, durable: int) -> Answer:
+        """Give a ticket, as the head."""
+        order = self._order
+        if not order.wants_cut and self._is_due(hurry):
+            order.wants_cut = True
+        before = order.version
+        answer = order.ask(worker, *message, time.monotonic())
+        if order.version > before:
+            self._everywhere = max(self._everywhere, durable)
+            if self._setting.log_rows and rows is not None:
+                self._log.append((worker, answer.read, rows))
+            if answer.cut:
+                self._written, self._cut_at = time.monotonic(), order.version
+        return answer
+
+    def _push(self, push: Push) -> None:
+        self._bytes += 0 if push.delta is None else push.delta.nbytes
         before = self._slice.cut_at
-        accepted = self._slice.push(push)
+        self._slice.push(push)
         if self._slice.cut_at != before:
             self._save()
-        return accepted
 
     def _is_due(self, hurry: bool) -> bool:
-        if not self._setting.folder or (self._writer is not None and self._writer.is_alive()):
+        """Tell whether it is time for a checkpoint. Each shard keeps two, so that with one at a time all have one in common."""
+        if not self._setting.folder or self._cut_at > self._everywhere:
             return False
         wait = min(1.0, self._setting.checkpoint_every) if hurry else self._setting.checkpoint_every
         return time.monotonic() - self._written >= wait
@@ -284,7 +352,7 @@ class Shard:
             arrays["contributions"] = own.contributions.copy()
         if own.mean is not None:
             arrays["mean"] = own.mean.copy()
-        numbers = {"applied": own.applied, "voided": sorted(own.voided), "order": self._order.state(own.version)}
+        numbers = {"applied": own.applied, "order": self._order.state(own.version)}
         self._writer = threading.Thread(target=self._write, args=((own.version, arrays, numbers),), daemon=True)
         self._writer.start()
 
@@ -296,18 +364,14 @@ class Shard:
         except Exception as error:
             self._error = f"{type(error).__name__}: {error}"
 
-    def _restore(self, saved: State | None) -> None:
-        if saved is None:
-            return
+    def _restore(self, saved: State) -> None:
         version, arrays, numbers = saved
         own = self._slice
-        own.x[...] = arrays["x"]
-        if own.contributions is not None:
-            own.contributions[...] = arrays["contributions"]
-        if own.mean is not None:
-            own.mean[...] = arrays["mean"]
-        own.version = self._durable = version
-        own.applied, own.voided = int(numbers["applied"]), set(numbers["voided"])
+        for name, array in (("x", own.x), ("contributions", own.contributions), ("mean", own.mean)):
+            if array is not None:
+                array[...] = arrays[name] if version else 0.0
+        own.go_back(version, int(numbers["applied"]))
+        self._durable = self._everywhere = self._cut_at = version
         self._order.restore(version, numbers["order"])
 
 

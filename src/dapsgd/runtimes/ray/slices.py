@@ -15,13 +15,18 @@ Array = np.ndarray[Any, Any]
 
 
 class Push(NamedTuple):
-    """A worker's update of one slice."""
+    """A worker's update of one slice, with its ticket."""
 
     ticket: int
     worker: int
     pace: Pace
-    delta: Any  # an array, a gradient where the master runs the prox; or, on its way, the key of the desk where it is
+    delta: (
+        Any  # an array, a gradient where the master runs the prox; on its way the key of the desk where it is, or None: staged
+    )
     cut: bool = False
+    read: int = -1  # the version that it was made from
+    epoch: int = 0
+    message: tuple[int, int] = (0, 0)  # the worker's incarnation, and the number of the message
 
 
 class Slice:
@@ -50,49 +55,36 @@ class Slice:
         self.version = 0  # the ticket that is applied next
         self.applied = 0
         self.repeated = 0  # updates that came again and were left alone
-        self.voided: set[int] = set()  # tickets whose update was given up
         self.cut_at = -1  # where a checkpoint was asked for last
         self._pending: dict[int, Push] = {}
-        self._void: set[int] = set()  # those that lie ahead
         self._run_prox = run_prox
 
-    def push(self, push: Push) -> bool:
-        """Take an update, to be applied when its turn comes; return False if it was given up before it came."""
-        if push.ticket in self.voided or push.ticket in self._void:
-            return False
-        if push.ticket < self.version or push.ticket in self._pending:
+    def has(self, ticket: int) -> bool:
+        """Tell whether the update with a ticket is here, applied or not."""
+        return ticket < self.version or ticket in self._pending
+
+    def push(self, push: Push) -> None:
+        """Take an update, to be applied when its turn comes; one that is here already is left alone."""
+        if self.has(push.ticket):
             self.repeated += 1
-            return True
+            return
         self._pending[push.ticket] = push
-        self._go_on()
-        return True
+        while self.version in self._pending:
+            self._apply(self._pending.pop(self.version))
 
-    def skip(self, ticket: int) -> None:
-        """Give up a ticket whose update will not come; one that did come stays."""
-        if ticket >= self.version and ticket not in self._pending:
-            self._void.add(ticket)
-            self._go_on()
+    def missing(self, until: int) -> list[int]:
+        """Return the tickets below ``until`` whose updates are not here."""
+        return [ticket for ticket in range(self.version, until) if ticket not in self._pending]
 
-    def fill(self, until: int) -> None:
-        """Give up all tickets below ``until`` whose updates are not here."""
-        self._void.update(t for t in range(self.version, until) if t not in self._pending)
-        self._go_on()
+    def go_back(self, version: int, applied: int) -> None:
+        """Be at another version, at which the arrays are; nothing waits for its turn."""
+        self.version, self.applied, self.cut_at = version, applied, -1
+        self._pending.clear()
 
     @property
     def top(self) -> int:
         """One more than the largest ticket that was heard of."""
-        return max([self.version, *(t + 1 for t in self._pending), *(t + 1 for t in self._void)])
-
-    def _go_on(self) -> None:
-        while True:
-            if self.version in self._void:
-                self._void.discard(self.version)
-                self.voided.add(self.version)
-                self.version += 1
-            elif self.version in self._pending:
-                self._apply(self._pending.pop(self.version))
-            else:
-                return
+        return max([self.version, *(t + 1 for t in self._pending)])
 
     def _apply(self, push: Push) -> None:
         if self._run_prox is not None:

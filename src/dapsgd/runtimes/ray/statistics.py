@@ -18,14 +18,14 @@ class ClusterStatistics:
 
     Attributes
     ----------
-    pushed, applied, refused, lost : int
-        Messages that workers sent. Each was applied, refused because its worker had been taken for dead or the run was over, or
-        lost with whoever died. One that is lost has given up its place in the order: should it still come, it is refused.
-        With several shards an update is lost if any of them lacks it.
-    fenced : int
-        Refused or lost: ``pushed == applied + fenced``.
+    pushed, applied, fenced : int
+        Messages that workers sent. Each was applied, by every shard, or fenced: refused, because its worker had been taken
+        for dead, or the run was over. So ``pushed == applied + fenced``.
     repeated : int
         Messages that came a second time, and were left alone.
+    undone : int
+        Updates before which the run went back to a checkpoint, because nobody had one of them any more. They are not among
+        those above.
     shares : array
         The updates of each worker, as parts of all.
     updates_per_second, bytes_per_second : float
@@ -39,9 +39,9 @@ class ClusterStatistics:
 
     pushed: int
     applied: int
-    refused: int
-    lost: int
+    fenced: int
     repeated: int
+    undone: int
     shares: Array
     updates_per_second: float
     bytes_per_second: float
@@ -59,18 +59,18 @@ class ClusterStatistics:
         worker_restarts: int,
         worker_moves: int,
         shard_restarts: int,
+        undone: int,
     ) -> ClusterStatistics:
         """Put together what the shards have counted; the first is the head. ``done`` updates were there at the start."""
         head = states[0]
         updates = np.array(head["updates"], dtype=np.float64)
-        lost = max(state["voided"] for state in states)
         seconds = max(seconds, 1e-9)
         return cls(
             pushed=head["pushed"],
             applied=min(state["applied"] for state in states),
-            refused=head["refused"],
-            lost=lost,
+            fenced=head["refused"],
             repeated=sum(state["repeated"] for state in states),
+            undone=undone,
             shares=updates / max(updates.sum(), 1.0),
             updates_per_second=(head["version"] - done) / seconds,
             bytes_per_second=sum(state["bytes"] for state in states) / seconds,
@@ -79,11 +79,6 @@ class ClusterStatistics:
             checkpoints=min(state["checkpoints"] for state in states),
             worker_moves=worker_moves,
         )
-
-    @property
-    def fenced(self) -> int:
-        """Messages that were kept out, or have lost their place."""
-        return self.refused + self.lost
 
     @property
     def brief(self) -> str:

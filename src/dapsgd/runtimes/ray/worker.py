@@ -162,7 +162,8 @@ class Worker:
                 if batches is None:
                     batches = self._batches(self._stream(link.incarnation))
                 self._begun, version = True, -1
-                self._recall(link)
+                if not self._recall(link):
+                    continue
             if version < 0:
                 kind, version = link.lease()
                 if kind != GRANTED:
@@ -214,12 +215,16 @@ class Worker:
             else:
                 yield from (stream.integers(rows, size=(count, 1)) + np.arange(task.batch_size)) % rows
 
-    def _recall(self, link: Link) -> None:
-        """Make the points that this worker keeps add up to what the shards say it has put in."""
+    def _recall(self, link: Link) -> bool:
+        """Make the points that this worker keeps add up to what the shards say it has put in; return False if it must join."""
         if len(self._blocks):
-            self._parts.update.memory[0] = link.contribution()
+            own = link.contribution()
+            if own is None:
+                return False
+            self._parts.update.memory[0] = own
             self._parts.update.memory[0] *= self._task.rows / self._own.n
             self._parts.update.memory[1:] = self._parts.update.memory[0]
+        return True
 
     def _give_signs_of_life(self, stop: threading.Event) -> None:
         while not stop.wait(self._task.lease_seconds / 4.0):
@@ -245,13 +250,13 @@ class Worker:
         self._rule = rule
         self._has_snapshot = True
 
-    def replay(self, shard: int) -> int:
+    def replay(self, shard: int, epoch: int, line: int, until: int) -> int:
         """Send again what a shard that was restarted may have lost."""
-        return 0 if self._link is None else self._link.replay(shard)
+        return 0 if self._link is None else self._link.replay(shard, epoch, line, until)
 
-    def last_ticket(self) -> int:
+    def last_ticket(self, line: int) -> int:
         """Return the last ticket that this process was given."""
-        return -1 if self._link is None else self._link.last_ticket
+        return -1 if self._link is None else self._link.last_ticket(line)
 
     # Passes over the rows, for a driver that does not have them.
 
