@@ -54,7 +54,7 @@ def drive(given):
     result = ds.solve(posed, algorithm, runtime=runtime, max_iter=given.updates, record_every=10, seed=0, **batch)
     assert np.isfinite(result.objective)
     seen = result.statistics
-    assert seen.pushed == seen.applied + seen.refused
+    assert seen.pushed == seen.applied + seen.fenced
     print(json.dumps({"objective": result.objective, "at zero": float(result.trace.objective[0])}))
 
 
