@@ -402,6 +402,7 @@ def setting(folder, **changed):
         "regularizer": None,
         "penalised": 3,
         "folder": str(folder),
+        "run": "a1",
         "checkpoint_every": 1e-9,
         "lease_seconds": 5.0,
         "log_rows": False,
@@ -444,9 +445,9 @@ def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
     shard = opened_shard(begun(tmp_path))
     kept = pushed_to(shard, 5)
     before = shard.collect()
-    newest = ShardFiles(str(tmp_path), 0).versions()
+    newest = ShardFiles(str(tmp_path), 0, "a1").versions()
     assert len(newest) == 2
-    (tmp_path / f"shard-0-{newest[-1]:012d}.npz").write_bytes(b"damaged")
+    (tmp_path / f"shard-0-a1-{newest[-1]:012d}.npz").write_bytes(b"damaged")
     again = begun(tmp_path)
     assert again.state()["version"] == newest[0] < 5
     assert again.join(0) is None  # it does not know yet what others know
@@ -511,9 +512,13 @@ def test_a_folder_goes_on_from_what_all_shards_have(tmp_path):
     assert folder.prepare(facts) == 0
     for shard, versions in ((0, (4, 9)), (1, (4, 7))):
         for version in versions:
-            ShardFiles(str(tmp_path / "run"), shard).save((version, {"x": np.ones(2)}, {}))
-    assert folder.prepare(facts) == 4
-    assert ShardFiles(str(tmp_path / "run"), 0).versions() == [4]
+            ShardFiles(str(tmp_path / "run"), shard, folder.run).save((version, {"x": np.ones(2)}, {}))
+    again = Folder(str(tmp_path / "run"), 2)
+    assert again.prepare(facts) == 4
+    ShardFiles(str(tmp_path / "run"), 0, folder.run).save((9, {"x": np.ones(2)}, {}))  # it was not quite dead
+    assert ShardFiles(str(tmp_path / "run"), 0, again.run).versions() == [4]
+    ShardFiles(str(tmp_path / "run"), 0, again.run).save((12, {"x": np.ones(2)}, {}))
+    assert Folder(str(tmp_path / "run"), 2).prepare(facts) == 4  # those of two runs are not put together
     with pytest.raises(ds.CheckpointError, match="another run"):
         folder.prepare({"rows": 4})
     folder.remove()

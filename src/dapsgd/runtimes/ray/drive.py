@@ -54,7 +54,7 @@ class Drive:
         keeps = Folder(config.checkpoint_dir, config.shards) if config.checkpoint_dir is not None else None
         if keeps is not None:
             keeps.prepare(self._facts())
-        self._masters.make()
+        self._masters.make("0" if keeps is None else keeps.run)
         self._began = done = min(self._masters.version, plan.max_iter)
         self._crew.prepare()
         stop = self._monitor.start() if done == 0 else False

@@ -67,8 +67,8 @@ class Masters:
         self._line = 0  # the one in which the run last went back
         self._stuck: dict[int, tuple[int, float]] = {}  # the version that a shard was last seen at, and since when
 
-    def make(self) -> None:
-        """Start all of them."""
+    def make(self, run: str) -> None:
+        """Start all of them; ``run`` is the name of the run in its checkpoints."""
         plan, config, spec = self._plan, self._config, ALGORITHMS[self._plan.algorithm]
         parts = tuple(float(part) for part in np.diff(self._cluster.bounds) / plan.rows)
         bound = self._cluster.problem._bound if spec.update is Coupled else None
@@ -88,6 +88,7 @@ class Masters:
                 regularizer=bound,
                 penalised=int(max(0, min(self._cluster.problem.p, b) - a)),
                 folder=self._cluster.folder(),
+                run=run,
                 checkpoint_every=config.checkpoint_every,
                 lease_seconds=config.lease_seconds,
                 log_rows=plan.record_schedule,

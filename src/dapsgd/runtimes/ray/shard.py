@@ -45,6 +45,7 @@ class ShardSetting:
     regularizer: Any  # bound, where the master runs the prox
     penalised: int  # rows of the slice that it sees
     folder: str
+    run: str  # its name in the files there
     checkpoint_every: float
     lease_seconds: float
     log_rows: bool  # keep the schedule?
@@ -65,7 +66,7 @@ class Shard:
 
     def __init__(self, setting: ShardSetting) -> None:
         self._setting = setting
-        self._files = ShardFiles(setting.folder, setting.index)
+        self._files = ShardFiles(setting.folder, setting.index, setting.run)
         self._boot = os.urandom(8).hex()
         x = np.zeros(setting.shape, setting.dtype)
         run_prox = None if setting.regularizer is None else _prox_runner(setting, x)
