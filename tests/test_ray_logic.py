@@ -226,7 +226,7 @@ def test_a_restarted_head_gives_no_ticket_twice():
     assert again.ask(0, life.incarnation, life.number + 1, 0.0).kind == WAIT  # until it knows what others know
     for ticket in range(7, order.version):
         again.recount(Push(ticket, 0, PACE, None, read=ticket))
-    again.reopen(order.version, epoch=1)
+    assert again.reopen(order.version, [(0, 0), (1, order.version)])
     assert again.delays.tolist() == order.delays.tolist()
     assert again.members[0].updates == again.pushed == order.version
     np.testing.assert_array_equal(again._spent, order._spent)
@@ -275,13 +275,15 @@ def test_a_slice_applies_each_ticket_once_in_any_order_of_arrival(count, data):
 
 
 def test_a_slice_scales_late_updates_and_keeps_the_mean():
-    own = Slice(np.zeros(1), mean=np.zeros(1))
+    cuts = []
+    own = Slice(np.zeros(1), mean=np.zeros(1), on_cut=lambda: cuts.append(own.version))
     own.push(Push(0, 0, Pace(0.5, 0.5, 0.25), np.array([4.0])))
+    own.push(Push(2, 0, PACE, np.array([1.0])))  # it waits, and is not in the checkpoint of the one before
     own.push(Push(1, 0, PACE, np.array([4.0]), cut=True))
-    assert own.x[0] == 6.0
-    assert own.mean[0] == pytest.approx((0.0 + 2.0 + 6.0) / 3)
-    assert own.cut_at == 2
-    assert own.top == 2
+    assert own.x[0] == 7.0
+    assert own.mean[0] == pytest.approx((0.0 + 2.0 + 6.0 + 7.0) / 4)
+    assert cuts == [2]
+    assert own.top == 3
 
 
 def test_kept_updates_are_bounded_and_forgotten_once_durable():
@@ -293,6 +295,12 @@ def test_kept_updates_are_bounded_and_forgotten_once_durable():
     kept.settle(5)
     assert len(kept) == 1
     assert not kept.is_full
+    for ticket, epoch in ((6, 0), (7, 0), (7, 2)):
+        kept.add(Push(ticket, 0, PACE, np.zeros(2), epoch=epoch))
+    kept.drop([(0, 0), (1, 7), (2, 7)])  # the second 7 is another one
+    assert [(push.ticket, push.epoch) for push in kept.since(0)] == [(5, 0), (6, 0), (7, 2)]
+    kept.drop([(0, 0), (1, 7), (2, 7), (3, 6)])
+    assert [push.ticket for push in kept.since(0)] == [5]
 
 
 # Shared memory.
@@ -412,14 +420,13 @@ def setting(folder, **changed):
 
 def begun(folder, **changed):
     shard = Shard(setting(folder, **changed))
-    shard.begin(np.arange(3.0))
-    shard.wake(0)
+    shard.wake(0, np.arange(3.0))
     return shard
 
 
 def opened_shard(shard):
     shard.wake(0)
-    shard.reopen(0, 0, 0)
+    assert shard.reopen(0, [(0, 0)])
     shard.advance(100, False, RULE)
     return shard
 
@@ -456,7 +463,7 @@ def test_a_shard_that_is_restarted_gets_back_what_it_lost(tmp_path):
         again.push(push, False)
         again.push(push, False)
     assert again.missing(5) == []
-    again.reopen(5, 0, 0)
+    assert again.reopen(5, [(0, 0)])
     np.testing.assert_array_equal(again.collect()[1], before[1])
     np.testing.assert_allclose(again.collect()[2], before[2])
     np.testing.assert_array_equal(before[1], np.arange(3.0) + 15.0)
@@ -477,20 +484,21 @@ def test_a_shard_goes_back_to_what_it_saved(tmp_path):
     assert shard.push(next(kept.since(0)), False).answer.kind == ASLEEP
     shard.wake(1)
     assert shard.push(next(kept.since(0)), False).answer.kind == REFUSED
-    shard.reopen(newest, 1, 1)
+    assert not shard.reopen(newest, [(0, 0)])
+    assert shard.reopen(newest, [(0, 0), (1, newest)])
     shard.advance(100, False, RULE)
     assert shard.exchange(0, (incarnation, 6), np.ones(3), None, False, 0).answer.kind == REFUSED
     state = shard.state()
     assert (state["version"], state["applied"], state["pushed"] - state["refused"]) == (newest, newest, newest)
     assert state["refused"] == 1
     welcome = shard.join(0)
-    assert (welcome.epoch, welcome.line, welcome.orphan) == (1, 1, None)
+    assert (welcome.epoch, welcome.opened[-1], welcome.orphan) == (1, (1, newest), None)
+    assert welcome.incarnation > 1 << 20
     expected = np.arange(3.0) + sum(1.0 + k for k in range(newest))
     np.testing.assert_array_equal(shard.collect()[1], expected)
     shard.go_back(0)
-    shard.begin(np.arange(3.0))
-    shard.wake(2)
-    shard.reopen(0, 2, 2)
+    shard.wake(2, np.arange(3.0))
+    assert shard.reopen(0, [(0, 0), (1, newest), (2, 0)])
     np.testing.assert_array_equal(shard.collect()[1], np.arange(3.0))
     np.testing.assert_array_equal(shard.contribution(1, 0, 2).x, 0.5 * np.arange(3.0))
     assert shard.saved() == []

@@ -45,6 +45,8 @@ class Drive:
         edges = np.linspace(0, len(plan.x0), self._config.shards + 1).astype(np.int64)  # of the shards
         self._crew = Crew(cluster, plan, edges)
         self._masters = Masters(cluster, plan, edges, self._crew)
+        if isinstance(plan.refresh, RemoteRefresher):
+            plan.refresh.restarted = self._crew.again
         self._mended = self._shown = time.monotonic()
         self._began = 0  # the iteration that this run started from
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from .slices import Push
+from .slices import Push, limit_of
 
 __all__ = ["Kept"]
 
@@ -44,10 +44,11 @@ class Kept:
         """Give the updates from a ticket on; another thread may go on to add some."""
         return iter([push for push in list(self._pushes) if push.ticket >= ticket])
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._pushes.clear()
-        self._bytes, self.is_full = 0, False
+    def drop(self, opened: Sequence[tuple[int, int]]) -> None:
+        """Forget what is void, because other epochs have begun."""
+        self._pushes = deque(push for push in self._pushes if push.ticket < limit_of(push.epoch, opened))
+        self._bytes = sum(push.delta.nbytes for push in self._pushes)
+        self.is_full = 2 * self._bytes > self._room
 
     def __len__(self) -> int:
         return len(self._pushes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from .kept import Kept
 from .order import ASLEEP, GRANTED, MISSING, OVER, REFUSED, UNKNOWN, WAIT, Answer, Welcome
 from .shard import Reply
 from .shared import Desk
-from .slices import Push
+from .slices import Push, limit_of
 
 __all__ = ["Link", "actor_name"]
 
@@ -77,8 +77,8 @@ class Link:
         self._near = [False] * len(self._shards)  # is this one on the same machine, and knows the desk?
         self._attach(range(len(self._shards)))
         self.incarnation = -1
-        self._epoch = self._line = 0
-        self._last_ticket = -1
+        self._epoch = 0
+        self._last = -1, 0  # the last ticket that was given, and in which epoch
         self._number = 0
         self._since = 0  # the version from which on all that this worker sent before it joined is in the parameter
         self._durable = 0  # the last version that all shards are known to have on disk
@@ -93,15 +93,15 @@ class Link:
             if self._call(0, "lease", self._worker, -1).answer.kind == OVER:
                 return False
             pause.wait()
-        if welcome.line != self._line:  # the run went back to where nothing that I kept is needed
+        if welcome.epoch != self._epoch:
             for kept in self._kept:
-                kept.clear()
-            self._line, self._last_ticket, self._durable = welcome.line, -1, 0
+                kept.drop(welcome.opened)
+            self._durable = 0
         self.incarnation, self._epoch, self._number = welcome.incarnation, welcome.epoch, 0
         orphan = welcome.orphan
         if not keeps and orphan is not None:  # the one before me may not have told everybody
             self._call_each(lambda s: ("push", orphan, False), self._all[1:])
-        self._since = 0 if orphan is None else orphan.ticket + 1
+        self._since = max(welcome.opened[-1][1], 0 if orphan is None else orphan.ticket + 1)
         return True
 
     def renew(self) -> None:
@@ -181,19 +181,18 @@ class Link:
         replies.update(zip(lack, calls, strict=True))
         return list(replies.values())
 
-    def replay(self, shard: int, epoch: int, line: int, until: int) -> int:
-        """Send again what a shard that was restarted may have lost, below a ticket; return how many updates."""
-        if line != self._line:
-            return 0
+    def replay(self, shard: int, opened: Sequence[tuple[int, int]], epoch: int, until: int) -> int:
+        """Send again, in an epoch, what a shard that was restarted may have lost below a ticket; return how many updates."""
         version = self._call(shard, "version")
-        again = [push._replace(epoch=epoch) for push in self._kept[shard].since(version) if push.ticket < until]
-        for push in again:
-            self._call(shard, "push", push, False)
-        return len(again)
+        kept = [push for push in self._kept[shard].since(version) if push.ticket < min(until, limit_of(push.epoch, opened))]
+        for push in kept:
+            self._call(shard, "push", push._replace(epoch=epoch), False)
+        return len(kept)
 
-    def last_ticket(self, line: int) -> int:
-        """Return the last ticket that this worker was given since the run went back; -1 if there is none."""
-        return self._last_ticket if line == self._line else -1
+    def known(self, opened: Sequence[tuple[int, int]]) -> int:
+        """Return one more than the last ticket that this worker was given, as far as it is not void."""
+        ticket, epoch = self._last
+        return int(min(ticket + 1, limit_of(epoch, opened)))
 
     def _keep(self, answer: Answer, message: tuple[int, int]) -> Push:
         assert answer.pace is not None
@@ -202,7 +201,7 @@ class Link:
             copy = self.message.copy()  # the next message is written over this one
             for kept, part in zip(self._kept, self._slices, strict=True):
                 kept.add(push._replace(delta=copy[part]))
-        self._last_ticket = answer.ticket
+        self._last = answer.ticket, self._epoch
         return push
 
     def _read(self, version: int, replies: list[Reply | None]) -> bool:
@@ -259,7 +258,7 @@ class Link:
             for s in todo:
                 method, *arguments = call(s)
                 refs[s] = getattr(self._shards[s], method).remote(*arguments)
-            failed, strange = [], []
+            failed, strange, asleep = [], [], []
             for s, ref in refs.items():
                 try:
                     results[s] = self._ray.get(ref)
@@ -267,12 +266,11 @@ class Link:
                     if kind == UNKNOWN:
                         strange.append(s)
                     elif kind == ASLEEP:
-                        failed.append(s)
-                        why = "it was restarted, and the driver does not look after it"
+                        asleep.append(s)  # the driver will look after it, and if that is gone so am I
                 except self._ray.exceptions.RayActorError as error:
                     failed.append(s)
                     why = str(error)
-            todo = failed + strange
+            todo = failed + strange + asleep
             if not todo:
                 return [results[s] for s in shards]
             self._attach(strange)
@@ -280,6 +278,7 @@ class Link:
                 since = time.monotonic() if since is None else since
                 if time.monotonic() - since > self._patience:
                     raise ClusterError(f"shard {failed[0]} did not come back in {self._patience:g} s: {why}") from None
+            if failed or asleep:
                 time.sleep(0.1)
 
 

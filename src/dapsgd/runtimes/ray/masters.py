@@ -63,8 +63,8 @@ class Masters:
         self._boots: list[str] = []
         self.states: list[dict[str, Any]] = []
         self.restarts = self.undone = 0
-        self._epoch = 0  # begun anew whenever messages that may be under way must not arrive any more;
-        self._line = 0  # the one in which the run last went back
+        self._epoch = 0  # begun anew whenever messages that may be under way must not arrive any more
+        self._opened: list[tuple[int, int]] = []  # all epochs in which tickets were given, and the version at which each began
         self._stuck: dict[int, tuple[int, float]] = {}  # the version that a shard was last seen at, and since when
 
     def make(self, run: str) -> None:
@@ -102,10 +102,10 @@ class Masters:
                 scheduling_strategy="SPREAD",
             ).remote(setting)
             self._cluster.shards.append(handle)
-        for shard in range(config.shards):
-            self._begin(shard)
         states = [self._ask(handle, "state") for handle in self._shards]
         self._boots = [state["boot"] for state in states]
+        for shard in range(config.shards):
+            self._begin(shard)
         versions = {state["version"] for state in states}
         if len(versions) == 1:
             self._reopen(versions.pop())
@@ -155,9 +155,17 @@ class Masters:
         return desk.x, desk.message if self._plan.average else desk.message[:0]
 
     def put_back(self, x: Array) -> None:
-        """Replace the parameter."""
-        for handle, (a, b) in zip(self._shards, pairwise(self._edges), strict=True):
-            self._ask(handle, "put_back", x[a:b])
+        """Replace the parameter, also in checkpoints; nobody is at work."""
+        while True:
+            versions = {state["version"] for state in self.look_at_all()}
+            if len(versions) == 1:
+                version, boots = versions.pop(), list(self._boots)
+                parts = zip(self._shards, pairwise(self._edges), strict=True)
+                if all(self._ask(handle, "put_back", version, x[a:b]) for handle, (a, b) in parts):
+                    self.look_at_all()
+                    if boots == self._boots:
+                        return
+            time.sleep(0.1)  # one of them was restarted: once more, when it has what the others have
 
     def finish(self) -> None:
         """Let workers end."""
@@ -185,7 +193,7 @@ class Masters:
                 self._stuck[shard] = (state["version"], now)
             elif now - since > self._config.lease_seconds:
                 del self._stuck[shard]
-                if not self._complete([shard], tickets):
+                if not self._complete([shard], tickets, patient=False):
                     self._go_back(tickets)
                     return
 
@@ -210,16 +218,15 @@ class Masters:
         start, stop = (int(edge) for edge in self._edges[shard : shard + 2])
         if self._desk.place is not None:
             self._ask(self._shards[shard], "attach", _DRIVER, self._desk.place, start, stop)
-        if not self._from_zero:
-            self._ask(self._shards[shard], "begin", self._plan.x0[start:stop])
-        self._ask(self._shards[shard], "wake", self._epoch)
+        self._ask(self._shards[shard], "wake", self._epoch, None if self._from_zero else self._plan.x0[start:stop])
 
     def _recover(self, shard: int) -> None:
         """Give a shard that was restarted what it lost; if nobody has it any more, go back."""
         if shard == 0:  # who got a ticket that nobody else knows of must not come with it any more
             self._epoch += 1
-            for handle in self._shards[1:]:
-                self._ask(handle, "wake", self._epoch)
+            self.ask_head("shut")
+            for other in range(1, len(self._shards)):
+                self._begin(other)
         self._begin(shard)
         known = self._known()
         if not self._complete([shard] if shard else range(len(self._shards)), known):
@@ -230,14 +237,17 @@ class Masters:
     def _known(self) -> int:
         """Return one more than the largest ticket that anybody knows of."""
         tops = [self._ask(handle, "state")["top"] for handle in self._shards]
-        return max([*tops, *(ticket + 1 for ticket in self._crew.ask("last_ticket", self._line))])
+        return max([*tops, *self._crew.ask("known", self._opened)])
 
-    def _complete(self, shards: Iterable[int], known: int) -> bool:
-        """Have shards told again what they lack below a ticket; return False if that is more than what is under way."""
-        grants = self._ask(self._shards[0], "grants")
-        under_way = {push.ticket for push, alive in grants if alive}
+    def _complete(self, shards: Iterable[int], known: int, patient: bool = True) -> bool:
+        """Have shards told again what they lack below a ticket; return False if nobody has some of it.
+
+        If ``patient``, what a worker that is alive may just be sending need not have come.
+        """
+        grants = self.ask_head("grants")
+        under_way = {push.ticket for push, alive in grants if alive and patient}
         for shard in shards:
-            self._crew.ask("replay", shard, self._epoch, self._line, known)
+            self._crew.ask("replay", shard, self._opened, self._epoch, known)
             for push, _ in grants:
                 self._ask(self._shards[shard], "push", push, False)
             if set(self._ask(self._shards[shard], "missing", known)) - under_way:
@@ -247,7 +257,6 @@ class Masters:
     def _go_back(self, known: int) -> None:
         """Go back to the newest version that all shards have on disk: an update is missing that nobody has any more."""
         self._epoch += 1
-        self._line = self._epoch
         self.ask_head("shut")
         saved = [set(self._ask(handle, "saved")) for handle in self._shards]
         version = max(set.intersection(*saved), default=0)
@@ -260,7 +269,8 @@ class Masters:
 
     def _reopen(self, version: int) -> None:
         """Let workers join, and go on from a version that all shards are at. (A head that died again is recovered again.)."""
-        self.ask_head("reopen", version, self._epoch, self._line)
+        self._opened.append((self._epoch, version))
+        self.ask_head("reopen", version, self._opened)
         self.ask_head("advance", self._target, False, self._rule)
 
     def _ask(self, handle: Any, method: str, *arguments: Any) -> Any:

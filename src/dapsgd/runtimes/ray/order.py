@@ -44,7 +44,7 @@ class Welcome(NamedTuple):
 
     incarnation: int
     epoch: int
-    line: int  # the epoch in which the run last went back: what was kept before it is of no use
+    opened: Sequence[tuple[int, int]]  # all epochs, and the version at which each began: what was kept above it is void
     orphan: Push | None  # the last message of this worker that got a ticket, without its content
 
 
@@ -96,7 +96,8 @@ class Order:
         self.until = 0  # tickets below this may be given
         self.is_open = False  # a head that was restarted waits until it is told which tickets are known to others
         self.is_over = False
-        self.epoch = self.line = 0
+        self.epoch = 0
+        self.opened: Sequence[tuple[int, int]] = ()  # all epochs, and the version at which each began
         self.wants_cut = False
         self.delays = np.zeros(max_delay + 1, np.int64)
         self.pushed = 0  # different messages; each gets a ticket or is refused
@@ -119,7 +120,7 @@ class Order:
         self._refuse(member)  # what an older incarnation still waits for
         member.incarnation += 1
         member.lease, member.stands_by, member.heard = -1, False, now
-        return Welcome(member.incarnation, self.epoch, self.line, self._granted(worker))
+        return Welcome(member.incarnation, self.epoch, self.opened, self._granted(worker))
 
     def lease(self, worker: int, incarnation: int, now: float) -> Answer:
         """Give a lease on the current version, if there is one to be had."""
@@ -205,23 +206,28 @@ class Order:
         """Take note, while closed, of an update that got its ticket after the checkpoint."""
         self._replayed[push.ticket] = push
 
-    def reopen(self, version: int, epoch: int = 0, line: int = 0) -> bool:
+    def catch_up(self, version: int) -> None:
+        """Count the updates that were taken note of, as far as they go."""
+        while self.version < version and self.version in self._replayed:
+            push = self._replayed.pop(self.version)
+            self._count(push.ticket, push.worker, push.read, push.pace)
+            self.pushed += 1
+
+    def reopen(self, version: int, opened: Sequence[tuple[int, int]] = ((0, 0),)) -> bool:
         """Go on from a version above all tickets that anybody knows of; every worker has to join again.
 
         Return False, and stay closed, if what was given after the checkpoint is not known.
         """
-        if any(ticket not in self._replayed for ticket in range(self.version, version)):
+        self.catch_up(version)
+        if self.version < version:
             return False
-        for ticket in range(self.version, version):  # given after the checkpoint
-            push = self._replayed[ticket]
-            self._count(ticket, push.worker, push.read, push.pace)
-            self.pushed += 1
         self._replayed.clear()
-        self.epoch, self.line = epoch, line
+        self.opened, self.epoch = opened, opened[-1][0]
         self.until = min(self.until, self.version)
         self.is_open = True
         for member in self.members:
-            member.incarnation += 1
+            # One that was given before a restart may not be in the checkpoint: an epoch has numbers of its own.
+            member.incarnation = max(member.incarnation + 1, self.epoch << 20)
             member.lease, member.stands_by = -1, False
         return True
 
@@ -236,6 +242,11 @@ class Order:
         self.is_over = True
         for member in self.members:
             self._refuse(member)
+
+    @property
+    def answered(self) -> int:
+        """Messages that have a ticket or are refused."""
+        return self.pushed - sum(member.asks is not None for member in self.members)
 
     @property
     def is_settled(self) -> bool:
@@ -300,9 +311,8 @@ class Order:
 
     def state(self, version: int) -> dict[str, Any]:
         """Return what a restarted head has to know, as plain numbers; tickets from ``version`` on are not in its checkpoint."""
-        unanswered = sum(member.asks is not None for member in self.members)
         return {
-            "pushed": self.pushed - unanswered - (self.version - version),
+            "pushed": self.answered - (self.version - version),
             "refused": self.refused,
             "delays": self.delays.tolist(),
             "spent": self._spent.tolist(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +25,15 @@ class RemoteRefresher(Refresher):
     def __init__(self, problem: Problem, cluster: Cluster, careful: bool) -> None:
         super().__init__(problem, 1, careful)
         self._cluster = cluster
+        self.restarted: Callable[[int], None] | None = None  # what brings a worker that died meanwhile to where the others are
 
     def take_sum(self, x: Array) -> Array:
         """Return the sum of all rows' gradients at x."""
         cluster = self._cluster
         total = np.zeros(self.mean.shape, np.float64)
         bounds = pairwise(cluster.bounds)
-        for (a, b), (own, predictions) in zip(bounds, cluster.call("snapshot", [(x,)] * cluster.workers), strict=True):
+        taken = cluster.call("snapshot", [(x,)] * cluster.workers, restarted=self.restarted)
+        for (a, b), (own, predictions) in zip(bounds, taken, strict=True):
             total += own
             self._predictions[a:b] = predictions
         return total

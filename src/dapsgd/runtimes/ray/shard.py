@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -71,7 +71,7 @@ class Shard:
         x = np.zeros(setting.shape, setting.dtype)
         run_prox = None if setting.regularizer is None else _prox_runner(setting, x)
         contributions = np.zeros((setting.workers, *x.shape), x.dtype) if setting.aggregated else None
-        self._slice = Slice(x, contributions, x.copy() if setting.average else None, run_prox)
+        self._slice = Slice(x, contributions, x.copy() if setting.average else None, run_prox, self._save)
         balance = setting.parts if setting.balanced else None
         self._order = Order(setting.workers, setting.max_delay, setting.rule, setting.lease_seconds, balance)
         self._blank = self._order.state(0)
@@ -200,7 +200,7 @@ class Shard:
             "is_open": order.is_open,
             "is_settled": order.is_settled,
             "bad": order.bad,
-            "pushed": order.pushed,
+            "pushed": order.answered,
             "refused": order.refused,
             "applied": own.applied,
             "repeated": own.repeated,
@@ -211,10 +211,14 @@ class Shard:
             "error": self._error,
         }
 
-    def begin(self, x0: Array) -> None:
-        """Start from a point, unless there was a checkpoint. (A large argument of a constructor is lost at a restart.)."""
+    def wake(self, epoch: int, x0: Array | None = None) -> None:
+        """Take what belongs to an epoch, and nothing else; start from a point other than 0, unless there was a checkpoint.
+
+        (A large argument of a constructor is lost at a restart.)
+        """
         own = self._slice
-        if own.version > 0 or self._durable > 0 or not x0.any():
+        self._epoch = epoch
+        if own.version > 0 or self._durable > 0 or x0 is None:
             return
         own.x[...] = x0
         if own.mean is not None:
@@ -227,17 +231,13 @@ class Shard:
         self._order.rule = rule
         self._order.advance(until, drop)
 
-    def reopen(self, version: int, epoch: int, line: int) -> bool:
+    def reopen(self, version: int, opened: Sequence[tuple[int, int]]) -> bool:
         """Go on, as the head, from a version that is above all tickets that anybody knows of; return False if it cannot."""
-        return self._order.reopen(version, epoch, line)
+        return opened[-1][0] == self._epoch and self._order.reopen(version, opened)
 
     def shut(self) -> None:
         """Give no more tickets, as the head, until told to go on."""
         self._order.shut()
-
-    def wake(self, epoch: int) -> None:
-        """Take what belongs to an epoch, and nothing else."""
-        self._epoch = epoch
 
     def grants(self) -> list[tuple[Push, bool]]:
         """Return, as the head, what may be under way to other shards, and whether its worker is alive."""
@@ -277,9 +277,18 @@ class Shard:
         """Return what was done in which order, as the head."""
         return self._log
 
-    def put_back(self, x: Array) -> None:
-        """Replace the slice: nobody is at work, and what went wrong is forgotten."""
+    def put_back(self, version: int, x: Array) -> bool:
+        """Replace the slice, also on disk: nobody is at work, and what went wrong is forgotten.
+
+        Return False if this shard is not at the version that it shall replace.
+        """
+        if self._epoch < 0 or self._slice.version != version:
+            return False
         self._slice.x[...] = x
+        if self._setting.folder:
+            self._save()
+            self.rest()
+        return True
 
     def finish(self) -> None:
         """Give no more tickets, and tell everybody so."""
@@ -332,10 +341,7 @@ class Shard:
 
     def _push(self, push: Push) -> None:
         self._bytes += 0 if push.delta is None else push.delta.nbytes
-        before = self._slice.cut_at
         self._slice.push(push)
-        if self._slice.cut_at != before:
-            self._save()
 
     def _is_due(self, hurry: bool) -> bool:
         """Tell whether it is time for a checkpoint. Each shard keeps two, so that with one at a time all have one in common."""
@@ -348,6 +354,8 @@ class Shard:
         """Copy the state, and write it from a thread."""
         self.rest()  # should the one before be late: never two at once
         own = self._slice
+        self._order.catch_up(own.version)
+        self._cut_at = max(self._cut_at, own.version)
         arrays = {"x": own.x.copy()}
         if own.contributions is not None:
             arrays["contributions"] = own.contributions.copy()
@@ -372,7 +380,8 @@ class Shard:
             if array is not None:
                 array[...] = arrays[name] if version else 0.0
         own.go_back(version, int(numbers["applied"]))
-        self._durable = self._everywhere = self._cut_at = version
+        self._durable = self._cut_at = version
+        self._everywhere = 0
         self._order.restore(version, numbers["order"])
 
 

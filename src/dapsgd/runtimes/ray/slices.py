@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...updates import Pace
 
-__all__ = ["Push", "Slice"]
+__all__ = ["Push", "Slice", "limit_of"]
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +30,14 @@ class Push(NamedTuple):
     message: tuple[int, int] = (0, 0)  # the worker's incarnation, and the number of the message
 
 
+def limit_of(epoch: int, opened: Sequence[tuple[int, int]]) -> float:
+    """Return the ticket from which on those of an epoch are void, because a later one was opened at a version below them.
+
+    ``opened`` has the number of each epoch, and the version from which its tickets were given.
+    """
+    return min((version for later, version in opened if later > epoch), default=math.inf)
+
+
 class Slice:
     """A part of the parameter with what belongs to it.
 
@@ -42,6 +51,8 @@ class Slice:
         The mean of all iterates, if asked for.
     run_prox : callable, optional
         ``run_prox(x, gradient, pace)`` updates x in place, where the master runs the prox; otherwise updates are added.
+    on_cut : callable, optional
+        Called right after an update that is marked by ``cut``.
     """
 
     def __init__(
@@ -50,14 +61,14 @@ class Slice:
         contributions: Array | None = None,
         mean: Array | None = None,
         run_prox: Callable[[Array, Array, Pace], None] | None = None,
+        on_cut: Callable[[], None] | None = None,
     ) -> None:
         self.x, self.contributions, self.mean = x, contributions, mean
         self.version = 0  # the ticket that is applied next
         self.applied = 0
         self.repeated = 0  # updates that came again and were left alone
-        self.cut_at = -1  # where a checkpoint was asked for last
         self._pending: dict[int, Push] = {}
-        self._run_prox = run_prox
+        self._run_prox, self._on_cut = run_prox, on_cut
 
     def has(self, ticket: int) -> bool:
         """Tell whether the update with a ticket is here, applied or not."""
@@ -78,7 +89,7 @@ class Slice:
 
     def go_back(self, version: int, applied: int) -> None:
         """Be at another version, at which the arrays are; nothing waits for its turn."""
-        self.version, self.applied, self.cut_at = version, applied, -1
+        self.version, self.applied = version, applied
         self._pending.clear()
 
     @property
@@ -99,5 +110,5 @@ class Slice:
         self.applied += 1
         if self.mean is not None:
             self.mean += (self.x - self.mean) * self.x.dtype.type(1.0 / (self.version + 1))
-        if push.cut:
-            self.cut_at = self.version
+        if push.cut and self._on_cut is not None:
+            self._on_cut()

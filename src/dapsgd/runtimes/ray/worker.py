@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,13 +250,13 @@ class Worker:
         self._rule = rule
         self._has_snapshot = True
 
-    def replay(self, shard: int, epoch: int, line: int, until: int) -> int:
+    def replay(self, shard: int, opened: Sequence[tuple[int, int]], epoch: int, until: int) -> int:
         """Send again what a shard that was restarted may have lost."""
-        return 0 if self._link is None else self._link.replay(shard, epoch, line, until)
+        return 0 if self._link is None else self._link.replay(shard, opened, epoch, until)
 
-    def last_ticket(self, line: int) -> int:
-        """Return the last ticket that this process was given."""
-        return -1 if self._link is None else self._link.last_ticket(line)
+    def known(self, opened: Sequence[tuple[int, int]]) -> int:
+        """Return one more than the last ticket that this process was given."""
+        return 0 if self._link is None else self._link.known(opened)
 
     # Passes over the rows, for a driver that does not have them.
 
