@@ -333,7 +333,7 @@ WRONG = {
     "unknown target": (("fit", "t.csv", "--target", "yy"), "target 'yy'"),
     "target out of range": (("fit", "t.csv", "--target", "7"), "target 7"),
     "target twice": ((*FIT, "--target", "y"), "target must not name"),
-    "target by name without names": (("fit", "bare.csv", "--target", "y"), "target must be a position"),
+    "target by name without names": (("fit", "bare.csv", "--target", "y"), "--target must be a position"),
     "target for svmlight": (("fit", "t.svm", "--target", "y"), "target means nothing"),
     "unknown array": (("fit", "t.npz", "--target", "z"), "target 'z' is not an array"),
     "unknown option": ((*FIT, "--colour", "red"), "--colour"),
@@ -357,7 +357,7 @@ WRONG = {
     "picture of another kind": ((*FIT, "--plot", "c.xls"), "--plot must end in"),
     "picture in no folder": ((*FIT, "--plot", "no/c.png"), "--plot"),
     "a missing value": (("fit", "holes.csv", "--target", "y"), "--skip-missing"),
-    "missing values in NPZ": (("fit", "t.npz", "--skip-missing"), "skip_missing means nothing"),
+    "missing values in NPZ": (("fit", "t.npz", "--skip-missing"), "--skip-missing means nothing"),
     "text alpha": ((*FIT, "--alpha", "much"), "--alpha"),
     "infinite alpha": ((*FIT, "--alpha", "inf"), "alpha"),
     "l1_ratio out of range": ((*FIT, "--penalty", "elastic_net", "--l1-ratio", "2"), "l1_ratio"),
@@ -389,15 +389,16 @@ WRONG = {
     "negative tol": ((*FIT, "--tol", "-1"), "tol"),
     "no passes": ((*FIT, "--max-passes", "0"), "max_passes"),
     "negative seed": ((*FIT, "--seed", "-1"), "--seed"),
-    "unknown drop": ((*FIT, "--drop", "z"), "drop 'z'"),
-    "drop the target": ((*FIT, "--drop", "y"), "drop and target"),
+    "unknown drop": ((*FIT, "--drop", "z"), "--drop 'z'"),
+    "drop the target": ((*FIT, "--drop", "y"), "--drop and --target"),
     "drop everything": (("fit", "small.csv", "--target", "y", "--drop", "a"), "no column left"),
-    "header for NPZ": (("fit", "t.npz", "--header"), "header means nothing"),
-    "names taken for numbers": ((*FIT, "--no-header"), "target must be a position"),
-    "zero-based CSV": ((*FIT, "--zero-based"), "zero_based means nothing"),
-    "one-based with a 0": (("fit", "t.svm", "--one-based"), "index 0"),
-    "columns for CSV": ((*FIT, "--n-features", "9"), "n_features means nothing"),
-    "too few columns": (("fit", "t.svm", "--n-features", "2"), "n_features is 2"),
+    "header for NPZ": (("fit", "t.npz", "--header"), "--header means nothing"),
+    "names taken for numbers": ((*FIT, "--no-header"), "--target must be a position"),
+    "zero-based CSV": ((*FIT, "--zero-based"), "--zero-based means nothing"),
+    "one-based CSV": ((*FIT, "--one-based"), "--one-based means nothing"),
+    "one-based with a 0": (("fit", "t.svm", "--one-based"), "with --one-based indices must start at 1"),
+    "columns for CSV": ((*FIT, "--n-features", "9"), "--n-features means nothing"),
+    "too few columns": (("fit", "t.svm", "--n-features", "2"), "--n-features is 2"),
     "no columns": (("fit", "t.svm", "--n-features", "0"), "--n-features"),
     "unknown dtype": ((*FIT, "--dtype", "int8"), "dtype"),
     "nonsense dtype": ((*FIT, "--dtype", "blue"), "dtype"),
@@ -420,7 +421,24 @@ WRONG = {
     "predict other columns": (("predict", "good.npz", "small.csv"), "small.csv lacks 6 of 6 columns"),
     "predict another width": (("predict", "good.npz", "narrow.npy"), "narrow.npy"),
     "predict another width, NPZ": (("predict", "good.npz", "narrow.npz"), "narrow.npz"),
-    "predict another width, svmlight": (("predict", "good.npz", "wide.svm"), "wide.svm"),
+    "predict another width, svmlight": (("predict", "good.npz", "wide.svm"), "wide.svm has 9 columns; good.npz has"),
+    "predict text": (("predict", "good.npz", "text.csv"), "'x' is not a number, and good.npz has a coefficient for it"),
+    "predict an empty column": (("predict", "good.npz", "empty.csv"), "column 'b_1' is empty in every row, and good.npz has"),
+    "keep no column": (("predict", "good.npz", "t.csv", "--keep", "b_11"), "--keep 'b_11' is not a column of t.csv (did you"),
+    "keep no position": (("predict", "good.npz", "t.csv", "--keep", "7"), "--keep 7 is not a column of t.csv"),
+    "keep twice": (
+        ("predict", "good.npz", "t.csv", "--keep", "y", "--keep", "-1"),
+        "--keep must not name a column of t.csv twice",
+    ),
+    "keep a prediction": (("predict", "good.npz", "taken.csv", "--keep", "prediction"), "--keep 'prediction'"),
+    "keep of NPY": (("predict", "good.npz", "t.npy", "--keep", "0"), "--keep needs a CSV, Parquet or Arrow file"),
+    "keep of NPZ": (("predict", "good.npz", "t.npz", "--keep", "y"), "--keep needs a CSV, Parquet or Arrow file"),
+    "keep of svmlight": (("predict", "good.npz", "t.svm", "--keep", "0"), "--keep needs a CSV, Parquet or Arrow file"),
+    "keep a feature by position": (("predict", "plain.npz", "only.csv", "--keep", "2"), "6 columns, 5 without what is kept"),
+    "an empty column": (
+        ("fit", "empty.csv", "--target", "y"),
+        "column 'b_1' is empty in every row; leave it out with --drop b_1",
+    ),
     "probabilities of a regression": (("predict", "good.npz", "t.csv", "--proba"), "--proba"),
     "predictions in no folder": (("predict", "good.npz", "t.csv", "--out", "no/p.csv"), "--out"),
     "predictions over the data": (("predict", "good.npz", "t.csv", "--out", "t.csv"), "--out"),
@@ -445,6 +463,11 @@ def test_a_wrong_call_is_a_sentence_that_names_what_is_wrong(here, name):
     model = ds.DAPRegressor()
     model.coef_, model.intercept_, model.n_features_in_ = np.ones(P), 0.0, P
     models.save(model, "good.npz", {"feature_names": NAMES, "target_names": ["y"]})
+    models.save(model, "plain.npz")
+    write("only.csv", X, None, None)
+    write("taken.csv", names=(*NAMES, "prediction"))
+    write("text.csv", [["x", *row[1:]] for row in X])
+    write("empty.csv", [[*row[:3], "", *row[4:]] for row in X])
     before = sorted(os.listdir())
     outcome = call(*arguments)
     assert outcome.exit_code == 2, outcome.output
@@ -494,3 +517,77 @@ def test_importing_the_package_imports_nothing_heavy():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def with_ids(path, ids, names=("id", *NAMES, "y"), y=Y):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        rows = [[one, *row] + ([] if y is None else [target]) for one, row, target in zip(ids, X, Y, strict=True)]
+        csv.writer(file).writerows([names, *rows] if names else rows)
+
+
+IDS = [[f"00{k}", f" s {k}", f"a,{k}", f'"{k}"', f"two\nlines {k}", f"cr\r{k}"][k % 6] for k in range(N)]
+
+
+def test_columns_are_written_beside_their_predictions():
+    with_ids("ids.csv", IDS)
+    done("fit", "ids.csv", "--target", "y", "--drop", "id", "--alpha", "0.1")
+    outcome = done("predict", "model.npz", "ids.csv", "--keep", "id", "--keep", "a_2")
+    assert "R2" in outcome.output
+    with open("predictions.csv", newline="", encoding="utf-8") as file:
+        titles, *rows = csv.reader(file)
+    assert titles == ["id", "a_2", "prediction"]
+    assert [row[0] for row in rows] == IDS
+    assert [row[1] for row in rows] == [str(v) for v in X[:, 1]]
+    np.testing.assert_allclose([float(row[2]) for row in rows], models.load("model.npz").predict(X))
+    shown = done("predict", "model.npz", "ids.csv", "--keep", "id", "--out", "-").stdout
+    assert shown.splitlines()[:2] == ["id,prediction", f"000,{rows[0][2]}"]
+    with_ids("ids.csv", IDS, y=["" if k == 3 else y for k, y in enumerate(Y)])
+    done("predict", "model.npz", "ids.csv", "--keep", "id", "--out", "again.csv")
+    assert column("again.csv") == IDS
+
+
+@pytest.mark.parametrize("here_too", [True, False])
+@pytest.mark.parametrize("fitted", ["with ids", "without"])
+def test_what_is_kept_is_no_feature_where_columns_have_no_names(fitted, here_too):
+    numbers = [str(1000 + k) for k in range(N)]  # which could be taken for a feature
+    if fitted == "with ids":
+        with_ids("fit.csv", numbers, None)
+        done("fit", "fit.csv", "--drop", "0", "--target", "-1", "--alpha", "0.1")
+    else:
+        done("fit", "bare.csv", "--target", "-1", "--alpha", "0.1")
+    with_ids("new.csv", numbers, None, y=Y if here_too else None)
+    outcome = done("predict", "model.npz", "new.csv", "--keep", "0")
+    assert ("R2" in outcome.output) == here_too
+    assert column("predictions.csv") == numbers
+    model = models.load("model.npz")
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv", 1)], model.predict(X))
+    assert Path("predictions.csv").read_text().startswith("column 0,prediction\n")
+    done("predict", "model.npz", "bare.csv", "--keep", "6", "--out", "truth.csv")
+    assert column("truth.csv") == [str(y) for y in Y]
+    np.testing.assert_allclose([float(v) for v in column("truth.csv", 1)], model.predict(X))
+
+
+def test_a_model_without_names_leaves_out_what_is_kept():
+    model = ds.DAPRegressor().fit(X, Y)
+    models.save(model, "model.npz")
+    with_ids("new.csv", IDS, ("id", *NAMES), y=None)
+    done("predict", "model.npz", "new.csv", "--keep", "id")
+    assert column("predictions.csv") == IDS
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv", 1)], model.predict(X))
+
+
+def test_columns_of_parquet_are_written_beside_their_predictions():
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = {"id": IDS, "day": np.arange(N).astype("datetime64[D]"), **{n: X[:, j] for j, n in enumerate(NAMES)}, "y": Y}
+    parquet.write_table(pa.table(table), "t.parquet")
+    done("fit", "t.parquet", "--target", "y", "--drop", "id", "--drop", "day", "--alpha", "0.1")
+    done("predict", "model.npz", "t.parquet", "--keep", "day", "--keep", "id")
+    assert column("predictions.csv")[:2] == ["1970-01-01", "1970-01-02"]
+    assert column("predictions.csv", 1) == IDS
+    np.testing.assert_allclose([float(v) for v in column("predictions.csv", 2)], models.load("model.npz").predict(X))
+
+
+def test_messages_of_the_readers_name_options_here():
+    with_ids("ids.csv", IDS)
+    assert "leave it out with --drop\n" in call("fit", "ids.csv", "--target", "y").output

@@ -1,6 +1,7 @@
 """Files: every kind is read right, and whatever is wrong with one is a sentence that names it."""
 
 import builtins
+import csv
 import gzip
 import json
 import os
@@ -13,6 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import dapsgd as ds
 from dapsgd import io
+from dapsgd._arguments import by_shell
 from dapsgd.io import _csv, _numpy, _source, _svmlight
 
 RNG = np.random.default_rng(0)
@@ -317,7 +319,7 @@ BAD_TEXT = {
     "empty.csv": ("", {}, "is empty"),
     "header.csv": ("a,b,y\n", {}, "no rows"),
     "text.csv": ("a,b,y\n1,2,3\n4,five,6\n", {}, r"line 3, column 'b': 'five' is not a number"),
-    "textcolumn.csv": ("a,b,y\nred,2,3\n", {}, r"line 2, column 'a': 'red'.*--drop"),
+    "textcolumn.csv": ("a,b,y\nred,2,3\n", {}, r"line 2, column 'a': 'red'.*leave it out with drop$"),
     "missing.csv": ("a,b,y\n1,2,3\n\n4,,6\n", {}, r"line 4, column 'b': the value is missing"),
     "nan.csv": ("a,b,y\n1,2,3\n4,NaN,6\n", {}, r"line 3, column 'b': the value is missing"),
     "inf.csv": ("a,b,y\n1,2,3\n4,inf,6\n", {}, r"line 3, column 'b': 'inf' is not finite"),
@@ -327,9 +329,9 @@ BAD_TEXT = {
     "long first.csv": ("a,b,y\n1,2,3,4\n", {}, r"line 2 has 4 fields; the header has 3"),
     "quote.csv": ('a,b,y\n1,2,3\n4,"5,6\n', {}, "quote.csv"),
     "twice.csv": ("a,a,y\n1,2,3\n", {}, "two columns named 'a'"),
-    "nameless.csv": (",a,y\n0,2,3\n", {}, "column 0 has no name.*--drop 0"),
+    "nameless.csv": (",a,y\n0,2,3\n", {}, "column 0 has no name.*with drop=0$"),
     "target.csv": ("a,b,y\n1,2,3\n4,5,x\n", {}, r"line 3, column 'y': 'x' is not a number"),
-    "late number.csv": ("a,b,y\n1,2,x\n4,5,\n", {}, r"line 3 has no value in column 'y'"),
+    "late number.csv": ("a,b,y\n1,2,x\n4,5,\n", {}, r"line 3, column 'y': the value is missing"),
     "no such.csv": ("a,b,yy\n1,2,3\n", {}, r"target 'y' is not a column.*did you mean 'yy'"),
     "position.csv": ("a,b,y\n1,2,3\n", {"target": 3}, "target 3 is not a column"),
     "bare.csv": ("1,2,3\n", {}, "target must be a position"),
@@ -450,6 +452,9 @@ CALLS = {
     "target type": (lambda p: io.read(p, 1.5), TypeError, "target"),
     "target bool": (lambda p: io.read(p, True), TypeError, "target"),
     "target twice": (lambda p: io.read(p, ["y", -1]), ValueError, "target must not name a column"),
+    "keep type": (lambda p: io.read(p, keep=1.5), TypeError, "keep"),
+    "keep no column": (lambda p: io.read(p, keep="aa"), ValueError, r"keep 'aa' is not a column .*did you mean 'a'"),
+    "keep twice": (lambda p: io.read(p, keep=["a", 0]), ValueError, "keep must not name a column"),
     "drop type": (lambda p: io.read(p, drop=[None]), TypeError, "drop"),
     "header": (lambda p: io.read(p, header="yes"), TypeError, "header"),
     "zero_based": (lambda p: io.read(p, zero_based=1), TypeError, "zero_based"),
@@ -506,7 +511,9 @@ def test_rows_with_a_missing_value_can_be_left_out(tmp_path):
     path = tmp_path / "holes.csv"
     path.write_text("\n".join(HOLES))
     options = {"target": "y", "drop": ["sample", "tissue"]}
-    with pytest.raises(ds.FileFormatError, match=r"line 3, column 'a': the value is missing; .*--skip-missing"):
+    with pytest.raises(
+        ds.FileFormatError, match=r"line 3, column 'a': the value is missing; .*with skip_missing=True, or .* drop$"
+    ):
         io.read(path, **options)
     data = io.read(path, skip_missing=True, **options)
     np.testing.assert_array_equal(data.X, [[1, 2], [7, 8]])
@@ -521,9 +528,9 @@ def test_rows_with_a_missing_value_can_be_left_out(tmp_path):
     with pytest.raises(ds.FileFormatError, match="no rows without a missing value, of 2"):
         io.read(path, skip_missing=True, **options)
     path.write_text("a,b,c,y\n1,,,1\n2,,,2\n,,NA,3\n")
-    with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b', 'c': .*--drop"):
+    with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b', 'c': .*with drop=\['b', 'c'\]$"):
         io.read(path, "y", skip_missing=True)
-    with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b': .*--drop"):
+    with pytest.raises(ds.FileFormatError, match=r"of 3; there is nothing at all in 'b': .*with drop=\['b'\]$"):
         io.read(path, "y", drop="c", skip_missing=True)
     path.write_text("a,y\n1,\n2,\n")
     with pytest.raises(ds.FileFormatError, match="of 2; the target 'y' is empty"):
@@ -553,5 +560,146 @@ def test_all_columns_of_text_are_named_at_once(tmp_path):
         ds.FileFormatError, match=r"line 2 has text in columns 'sample', 'tissue'; .*drop=\['sample', 'tissue'\]"
     ):
         io.read(path, target="y")
-    with pytest.raises(ValueError, match=r"drop 'sample,tissue' is not a column .*--drop sample --drop tissue"):
+    with pytest.raises(ValueError, match=r"drop 'sample,tissue' is not a column .*; write drop=\['sample', 'tissue'\]$"):
         io.read(path, target="y", drop="sample,tissue")
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "feather"])
+def test_a_column_without_any_value_is_named_and_no_row_is_to_be_left_out(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+
+    def message(**columns):
+        if "csv" in ending:
+            rows = zip(*columns.values(), strict=True)
+            lines = [",".join(columns), *(",".join("" if v is None else str(v) for v in row) for row in rows)]
+            text = "\n".join(lines).encode()
+            path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+        else:
+            write_arrow(path, {k: [float("nan") if v == "nan" else v for v in values] for k, values in columns.items()})
+        with pytest.raises(ds.FileFormatError) as caught:
+            io.read(path, "y")
+        return str(caught.value).removeprefix(f"{path}: ")
+
+    nothing, some = [None, None, None], [None, 2.0, 3.0]
+    assert message(a=some, b=nothing, y=[1.0] * 3) == "column 'b' is empty in every row; leave it out with drop='b'"
+    assert message(a=some, b=[None, "nan", None], c=nothing, y=[1.0] * 3) == (
+        "columns 'b', 'c' are empty in every row; leave them out with drop=['b', 'c']"
+    )
+    assert message(a=[1.0] * 3, y=nothing) == "column 'y' is empty in every row; choose another target"
+    assert message(a=nothing, b=[1.0] * 3, y=nothing) == (
+        "columns 'a', 'y' are empty in every row; choose another target, and leave the other out with drop='a'"
+    )
+    assert "the value is missing; fill it in, or leave out such rows" in message(a=some, y=[1.0] * 3)
+
+
+def test_many_columns_without_any_value_are_a_short_sentence(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join([f"c{j}" for j in range(50)] + ["y"]) + "\n" + ("," * 50 + "1\n") * 3)
+    with pytest.raises(ds.FileFormatError, match=r"'c7' and 42 more are empty in every row; .*'c7'\] and so on$"):
+        io.read(path, "y")
+
+
+ODD = [" 007", "a,b", 'say "hi"', "two\nlines", "cr\rhere", "NA", "", "1e3 ", "naïve", "=1+1"]
+
+
+@pytest.mark.parametrize("blocks", ["whole", "small_blocks", "arrow_always"])
+def test_text_is_kept_as_it_is(tmp_path, request, blocks):
+    if blocks != "whole":
+        request.getfixturevalue(blocks)
+    path = tmp_path / "t.csv"
+    texts = (ODD * 4)[: len(X)]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["id", *NAMES, "y"], *([t, *row, y] for t, row, y in zip(texts, X, Y, strict=True))])
+    data = io.read(path, "y", drop="id", keep=["id", "b"])
+    assert data.kept == {"id": texts, "b": [str(v) for v in X[:, 1]]}
+    np.testing.assert_array_equal(data.X, X)
+    parts = list(io.read_blocks(path, "y", drop="id", keep="id"))
+    assert [text for part in parts for text in part.kept["id"]] == texts
+    assert len(parts) > 1 or blocks != "small_blocks"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
+def test_kept_text_belongs_to_the_rows_that_are_not_left_out(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    if ending == "csv":
+        path.write_text("\n".join(HOLES))
+    else:
+        rows = [line.split(",") for line in HOLES[1:]]
+        table = {name: [row[k] for row in rows] for k, name in enumerate(("sample", "tissue"))}
+        write_arrow(
+            path,
+            table
+            | {n: [None if r[k] in ("", "n/a") else float(r[k]) for r in rows] for n, k in zip("aby", (2, 3, 4), strict=True)},
+        )
+    data = io.read(path, "y", drop=["sample", "tissue"], skip_missing=True, keep=["tissue", "sample"])
+    assert data.kept == {"tissue": ["lung", "lung"], "sample": ["s0", "s3"]}
+    assert data.X.tolist() == [[1, 2], [7, 8]]
+
+
+def test_columns_of_every_kind_are_kept_as_text(tmp_path):
+    import pyarrow as pa
+
+    path = tmp_path / "t.parquet"
+    odd = {
+        "int": pa.array([7, None, 2**60]),
+        "word": pa.array(["007", None, "b"]).dictionary_encode(),
+        "day": pa.array([0, 1, 2], pa.date32()),
+        "flag": pa.array([True, False, None]),
+        "nan": pa.array([1.5, float("nan"), None]),
+    }
+    write_arrow(path, odd | {"a": [1.0, 2.0, 3.0]})
+    kept = io.read(path, features=["a"], keep=list(odd)).kept
+    assert kept["int"] == ["7", "", str(2**60)]
+    assert kept["word"] == ["007", "", "b"]
+    assert kept["day"] == ["1970-01-01", "1970-01-02", "1970-01-03"]
+    assert kept["flag"] == ["true", "false", ""]
+    assert kept["nan"] == ["1.5", "nan", ""]
+    write_arrow(path, {"list": [[1], [2], [3]], "a": [1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match="keep must name columns of text, numbers or times; column 'list'"):
+        io.read(path, features=["a"], keep="list")
+
+
+def test_kept_columns_without_a_name_are_called_by_their_place(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",a,y\n0,1,2\n1,3,4\n")
+    assert io.read(path, "y", drop=0, keep=[0, "y"]).kept == {"column 0": ["0", "1"], "y": ["2", "4"]}
+    path.write_text("s,1,2\nt,3,4\n")
+    assert io.read(path, -1, header=False, drop=0, keep=-3).kept == {"column 0": ["s", "t"]}
+    path.write_text(",column 0,y\n0,1,2\n")
+    with pytest.raises(ValueError, match="keep must name columns with different names"):
+        io.read(path, "y", drop=0, keep=[0, 1])
+
+
+def test_a_folder_of_an_earlier_version_stays_current(tmp_path, monkeypatch):
+    path = write_csv(tmp_path / "t.csv")
+    io.convert(path, target="y")
+    file = io.default_folder(path) / "meta.json"
+    meta = json.loads(file.read_text())
+    del meta["options"]["keep"]
+    file.write_text(json.dumps(meta))
+    monkeypatch.setattr(io._folder, "_write", None)
+    np.testing.assert_array_equal(io.convert(path, target="y").X, X)
+
+
+def test_messages_name_arguments_or_options_as_they_were_given(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("sample,tissue type,a,y\ns,lung,1,2\n")
+    with pytest.raises(ds.FileFormatError, match=r"with drop=\['sample', 'tissue type'\]$"):
+        io.read(path, "y")
+    with by_shell(), pytest.raises(ds.FileFormatError, match=r"with --drop sample --drop 'tissue type'$"):
+        io.read(path, "y")
+    with pytest.raises(ValueError, match=r"^target 'z' is not"):
+        io.read(path, "z")
+
+
+def test_line_breaks_between_quotes_do_no_harm_in_a_large_file(tmp_path, arrow_always, monkeypatch):
+    monkeypatch.setattr(_csv, "BLOCK_BYTES", 500)
+    path = tmp_path / "t.csv"
+    lines = [f'"{"two lines" if k < 50 else "two" + chr(10) + "lines"} {k}",{k},{-k}' for k in range(100)]
+    path.write_text("\n".join(["note,a,y", *lines]))
+    data = io.read(path, "y", drop="note")
+    assert data.X[:, 0].tolist() == list(range(100))
+    assert data.y.tolist() == [-k for k in range(100)]
+    path.write_text("\n".join(["note,a,y", *lines, "last,x,1"]))
+    with pytest.raises(ds.FileFormatError, match="line 152, column 'a': 'x' is not a number"):
+        io.read(path, "y", drop="note")

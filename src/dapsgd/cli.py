@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from ._arguments import by_shell
 from .errors import DapsgdError, DivergenceError
 from .regularizers import REGULARIZERS
 
@@ -94,12 +95,12 @@ Examples:
 
   dapsgd predict model.npz new.csv --out predictions.csv
 
+  dapsgd predict model.npz new.csv --keep sample --keep tissue
+
   dapsgd predict tumour.npz patients.parquet --proba --out -
 
-Predictions are in the order of the rows, below a title; where the data has a title and a line for each row, this puts them
-beside it:
-
-  paste -d, new.csv predictions.csv
+Predictions are in the order of the rows, below a title; --keep puts columns of the data before them, such as the name of a
+sample.
 """
 _Header = Annotated[bool | None, _flag("--header/--no-header", help="Whether a CSV file starts with names.")]
 _ZeroBased = Annotated[bool | None, _flag("--zero-based/--one-based", help="The first index of an svmlight file.")]
@@ -209,6 +210,12 @@ def predict(
     out: Annotated[Path, typer.Option(help="Where to write the predictions, as CSV; - is standard output.")] = Path(
         "predictions.csv"
     ),
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="A column to write before the predictions, as it is, by name or position; again for more."
+        ),
+    ] = None,
     proba: Annotated[bool, _flag("--proba", help="Write also the probability of every class.")] = False,
     header: _Header = None,
     zero_based: _ZeroBased = None,
@@ -218,7 +225,7 @@ def predict(
     from .commands import predict as command
 
     with _explained():
-        about = command.run(model, data, out, proba=proba, header=header, zero_based=zero_based)
+        about = command.run(model, data, out, proba=proba, header=header, zero_based=zero_based, keep=keep or ())
     if as_json:
         typer.echo(json.dumps(about), err=str(out) == "-")
         return
@@ -346,7 +353,8 @@ def reproduce(
 def _explained() -> Iterator[None]:
     """Show an error that the user can do something about as a sentence; end with status 2, or 1 if the run itself failed."""
     try:
-        yield
+        with by_shell():
+            yield
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         raise typer.Exit(130) from None

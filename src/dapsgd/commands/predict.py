@@ -15,23 +15,33 @@ import numpy as np
 from .._files import replacing
 from ..errors import FileFormatError
 from ..io import read_blocks
+from ..io._columns import pick_kept
 from ..io._dataset import Array
 from ..io._formats import check_path, format_of, layout
-from ..io._source import MissingValueError
+from ..io._source import MissingValueError, UnusableError, WidthError
 from ..models import load
 
 __all__ = ["run"]
 
 
 def run(
-    model_path: Path, data: Path, out: Path, *, proba: bool, header: bool | None, zero_based: bool | None
+    model_path: Path,
+    data: Path,
+    out: Path,
+    *,
+    proba: bool,
+    header: bool | None,
+    zero_based: bool | None,
+    keep: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write predictions for every row of a file, block by block, and return what is to be said of them."""
     model = load(model_path)
     if proba and not hasattr(model, "predict_proba"):
         what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
         raise ValueError(f"--proba needs a model with the logistic or multinomial loss; {model_path} is for {what}")
-    options = _reading(model, model_path, data, header, zero_based)
+    kept, names = _kept(data, header, keep)
+    titles = _all_titles(data, names, _titles(model, proba))
+    options = _reading(model, model_path, data, header, zero_based, kept) | {"keep": kept or None}
     notice = {"notice": "the model has no names of columns: they were taken in order"} if options.pop("unnamed", False) else {}
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # columns have been found by name here; arrays have none, of which scikit-learn would warn
@@ -40,28 +50,29 @@ def run(
             raise ValueError(f"--out: the folder {out.parent} does not exist")
         if out.is_dir() or any(out.exists() and out.samefile(path) for path in (data, model_path)):
             raise ValueError(f"--out must be a file of its own; got {out}")
-    with _of_every_row():
+    with _of_every_row(model_path, model.n_features_in_):
         try:
-            return _predict(model, data, out, proba, options) | notice
+            return _predict(model, data, out, proba, titles, options) | notice
         except FileFormatError as error:
             if not options.get("target"):
                 raise
             # Predictions need no target: if it is what could not be read, there is no score; otherwise this fails as well.
-            about = _predict(model, data, out, proba, _without_target(options))
-            return about | notice | {"no_score": str(error).partition("; ")[0]}
+            about = _predict(model, data, out, proba, titles, _without_target(options))
+            return about | notice | {"no_score": getattr(error, "fact", str(error))}
 
 
-def _predict(model: Any, data: Path, out: Path, proba: bool, options: dict[str, Any]) -> dict[str, Any]:
+def _predict(model: Any, data: Path, out: Path, proba: bool, titles: list[str], options: dict[str, Any]) -> dict[str, Any]:
     """Read, predict and write, block by block."""
     predictions: list[Array] = []
     targets: list[Array] = []
     with _written(out) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_titles(model, proba))
+        writer = csv.writer(_Lines(file))
+        writer.writerow(titles)
         for block in read_blocks(data, **options):
             predicted = model.predict(block.X)
             columns = [_texts(predicted)] + ([_texts(model.predict_proba(block.X))] if proba else [])
-            writer.writerows(np.hstack(columns).tolist())
+            kept = np.array(list(block.kept.values()), dtype=object).reshape(-1, len(predicted)).T
+            writer.writerows(np.hstack([kept, *columns]).tolist())
             predictions.append(predicted)
             if block.y is not None:
                 targets.append(block.y)
@@ -73,15 +84,48 @@ def _predict(model: Any, data: Path, out: Path, proba: bool, options: dict[str, 
     return about
 
 
+class _Lines:
+    """A file whose lines end in a line feed alone; a writer that knows of no carriage return would not quote one."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        """Write a line that ends as CSV does by default."""
+        self._file.write(line.removesuffix("\r\n") + "\n")
+
+
+def _kept(data: Path, header: bool | None, keep: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
+    """Return the positions and the names of the columns whose text is written beside the predictions."""
+    if not keep:
+        return [], ()
+    if format_of(check_path(data)).name not in ("csv", "arrow"):
+        raise ValueError(f"--keep needs a CSV, Parquet or Arrow file, whose columns may hold text; got {data}")
+    width, names = layout(data, header=header)
+    return pick_kept(data, names, width, keep)
+
+
+def _all_titles(data: Path, kept: tuple[str, ...], titles: list[str]) -> list[str]:
+    """Return the first line of the predictions, if no two columns have the same name."""
+    both = [name for name in kept if name in titles]
+    if both:
+        raise ValueError(f"--keep {both[0]!r}: a column of the predictions has the same name; rename that of {data}")
+    return [*kept, *titles]
+
+
 @contextmanager
-def _of_every_row() -> Iterator[None]:
-    """Say of a missing value what can be done here, where no row is left out."""
+def _of_every_row(model_path: Path, p: int) -> Iterator[None]:
+    """Say of what a model cannot use what can be done here, where no row and no column is left out."""
     try:
         yield
     except MissingValueError as error:
         raise FileFormatError(
-            f"{error.where}: the value is missing, and every row gets a prediction; fill it in, or take the row out of the file"
+            f"{error.fact}, and every row gets a prediction; fill it in, or take the row out of the file"
         ) from None
+    except UnusableError as error:
+        raise FileFormatError(f"{error.fact}, and {model_path} has a coefficient for it; fill in numbers") from None
+    except WidthError as error:
+        raise ValueError(f"{error.path} has {error.found} columns; {model_path} has coefficients for {p}") from None
 
 
 def _without_target(options: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +147,9 @@ def _written(out: Path) -> Iterator[TextIO]:
         yield file
 
 
-def _reading(model: Any, model_path: Path, data: Path, header: bool | None, zero_based: bool | None) -> dict[str, Any]:
+def _reading(
+    model: Any, model_path: Path, data: Path, header: bool | None, zero_based: bool | None, kept: list[int]
+) -> dict[str, Any]:
     """Return the options for reading a file so that its columns are the model's."""
     about = model.metadata_
     kind = format_of(check_path(data)).name
@@ -123,32 +169,40 @@ def _reading(model: Any, model_path: Path, data: Path, header: bool | None, zero
     if names is not None and features is not None:
         there = targets if targets and set(targets) <= set(names) else None
         return {"features": [str(name) for name in features], "target": there, **_given(header=header)}
-    reading = _by_position(model_path, data, header, width, p, targets, about.get("drop") or [], names)
-    return reading | {"unnamed": names is not None}
+    columns = _in_order(width, p, targets, about.get("drop") or [], kept)
+    if columns is None:
+        by_name = "" if names is None else ", and no names by which to find them"
+        left = f", {width - len(kept)} without what is kept" if kept else ""
+        raise ValueError(f"{data} has {width} columns{left}; {model_path} has coefficients for {p}{by_name}")
+    return {**columns, "unnamed": names is not None, **_given(header=header)}
 
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _by_position(
-    model_path: Path,
-    data: Path,
-    header: bool | None,
-    width: int,
-    p: int,
-    targets: list[str],
-    drop: list[Any],
-    names: Sequence[str] | None,
-) -> dict[str, Any]:
-    """Columns have no names on one side: take them in order, with targets where they were, if they are there."""
-    if width == p:
-        return _given(header=header)
-    digits = all(name.lstrip("-").isdigit() for name in targets)
-    if width == p + len(targets) + len(drop) and digits:
-        return {"target": [int(name) for name in targets] or None, "drop": drop or None, **_given(header=header)}
-    by_name = "" if names is None else ", and no names by which to find them"
-    raise ValueError(f"{data} has {width} columns; {model_path} has coefficients for {p}{by_name}")
+def _in_order(width: int, p: int, targets: list[str], drop: list[Any], kept: list[int]) -> dict[str, Any] | None:
+    """Columns have no names on one side: take them in order, but for what is kept; None if their number does not fit.
+
+    Targets, and what was left out in the fit, may be where they were then: as they are, or once what is kept is taken away.
+    """
+    everything, others = range(width), [j for j in range(width) if j not in kept]
+    for columns in (everything, others):
+        places = _places([*targets, *drop], len(columns)) if len(columns) == p + len(targets) + len(drop) else None
+        if places is not None:
+            features = [j for k, j in enumerate(columns) if k not in places]
+            there = [columns[k] for k in places[: len(targets)]]
+            if len(features) == p and not set(features) & set(kept):
+                return {"target": there or None, "drop": [j for j in everything if j not in {*features, *there}] or None}
+    return {"drop": kept or None} if len(others) == p else None
+
+
+def _places(names: Sequence[Any], count: int) -> list[int] | None:
+    """Return the positions in so many columns that digits stand for; None if something else is among them."""
+    if not all(str(name).lstrip("-").isdecimal() for name in names):
+        return None
+    places = [int(name) for name in names]
+    return [k % count for k in places] if all(-count <= k < count for k in places) else None
 
 
 def _titles(model: Any, proba: bool) -> list[str]:

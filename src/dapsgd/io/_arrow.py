@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._arguments import argument
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Skipped, Source, reading
+from ._source import BLOCK_BYTES, Block, Options, Skipped, Source, UnusableError, empty_columns, missing_value, reading
 
 __all__ = ["look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "dtype", "skip_missing"})
+_USED = frozenset({"target", "drop", "features", "dtype", "skip_missing", "keep"})
 
 
 def pyarrow() -> Any:
@@ -71,25 +72,30 @@ def open_source(path: Path, options: Options) -> Source:
         kind = schema.field(j).type
         t = pa.types
         if not (t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind) or t.is_null(kind)):
-            raise FileFormatError(
-                f"{path}: column {schema.names[j]!r} holds {kind}, not numbers; code it as numbers, or leave it out with drop "
-                "(--drop)"
+            raise UnusableError.of(
+                f"{path}: column {schema.names[j]!r} holds {kind}, not numbers",
+                f"code it as numbers, or leave it out with {argument('drop', schema.names[j])}",
             )
+    kept = [schema.names[j] for j in picked.kept]
+    for name in kept:
+        _check_text(path, name, schema.field(name).type)
     single = all(schema.field(j).type == pa.float32() for j in picked.features)
     dtype = np.dtype(options.dtype or ("float32" if single else "float64"))
     wanted = [schema.names[j] for j in [*picked.features, *picked.targets]]
 
-    skipped = Skipped(wanted)
+    read, skipped = list(dict.fromkeys([*wanted, *kept])), Skipped(wanted)
 
     def blocks(report: Callable[[int], None]) -> Iterator[Block]:
         size, row = path.stat().st_size, 0
         skipped.clear()
         with reading(path, _kind(path), *_errors()):
-            for batch, share in _batches(path, wanted):
+            for batch, share in _batches(path, read):
                 rows = row + np.arange(batch.num_rows)
                 row += batch.num_rows
-                if options.skip_missing:
-                    missing = _missing(batch, wanted)
+                missing = _missing(batch, wanted)
+                if missing.any():
+                    if not options.skip_missing:
+                        raise _why_missing(path, wanted, picked.target_names, missing, rows)
                     whole = ~missing.any(axis=1)
                     skipped.count(missing[~whole])
                     batch, rows = batch.filter(pa.array(whole)), rows[whole]
@@ -97,10 +103,11 @@ def open_source(path: Path, options: Options) -> Source:
                         continue
                 columns = [_column(path, name, batch.column(name), rows) for name in wanted]
                 X = np.column_stack([c.astype(dtype, copy=False) for c in columns[: len(picked.features)]])
-                yield Block(X, _targets(columns[len(picked.features) :]))
+                yield Block(X, _targets(columns[len(picked.features) :]), [_texts(batch.column(name)) for name in kept])
                 report(int(share * size))
 
-    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=skipped)
+    names = picked.feature_names, picked.target_names
+    return Source(False, dtype, *names, blocks, skipped=skipped, kept_names=picked.kept_names)
 
 
 def _is_text(kind: Any) -> bool:
@@ -135,11 +142,37 @@ def _missing(batch: Any, wanted: list[str]) -> Array:
     return np.column_stack([batch.column(name).is_null(nan_is_null=True).to_numpy(zero_copy_only=False) for name in wanted])
 
 
+def _why_missing(path: Path, wanted: list[str], targets: Sequence[str], missing: Array, rows: Array) -> UnusableError:
+    """Return the error that a value is missing, or that columns have none at all: to leave out rows would leave nothing."""
+    first = int(np.argmax(missing.any(axis=1)))
+    empty = [name for k, name in enumerate(wanted) if missing[:, k].all()]
+    for batch, _ in _batches(path, empty) if empty else ():
+        lacks = _missing(batch, empty)
+        empty = [name for k, name in enumerate(empty) if lacks[:, k].all()]
+        if not empty:
+            break
+    if empty:
+        return empty_columns(path, [name for name in empty if name not in targets], [n for n in empty if n in targets])
+    return missing_value(f"{path}: column {wanted[int(np.argmax(missing[first]))]!r}, row {rows[first]}")
+
+
+def _check_text(path: Path, name: str, kind: Any) -> None:
+    """Refuse to keep what cannot be written as text."""
+    pa = pyarrow()
+    try:
+        pa.array([], kind).cast(pa.string())
+    except pa.ArrowException:
+        raise ValueError(
+            f"{argument('keep')} must name columns of text, numbers or times; column {name!r} of {path} holds {kind}"
+        ) from None
+
+
+def _texts(column: Any) -> list[str]:
+    return ["" if text is None else text for text in column.cast(pyarrow().string()).to_pylist()]
+
+
 def _column(path: Path, name: str, column: Any, rows: Array) -> Array:
     pa = pyarrow()
-    if column.null_count:
-        first = rows[np.argmax(column.is_null().to_numpy(zero_copy_only=False))]
-        raise MissingValueError(f"{path}: column {name!r}, row {first}")
     if _is_text(column.type):
         return np.array(column.to_pylist(), dtype=object)
     if column.type not in (pa.float32(), pa.float64()):

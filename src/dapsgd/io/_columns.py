@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .._arguments import argument
 from ..errors import FileFormatError
-from ._source import Column, Options
+from ._source import Column, Options, listed
 
-__all__ = ["Picked", "pick"]
+__all__ = ["Picked", "pick", "pick_kept"]
 
 
 class Picked(NamedTuple):
@@ -20,6 +21,8 @@ class Picked(NamedTuple):
     targets: list[int]
     feature_names: tuple[str, ...] | None
     target_names: tuple[str, ...]
+    kept: list[int]
+    kept_names: tuple[str, ...]
 
 
 def pick(path: Path, names: Sequence[str] | None, count: int, options: Options) -> Picked:
@@ -28,33 +31,45 @@ def pick(path: Path, names: Sequence[str] | None, count: int, options: Options) 
         _check_names(path, names)
     targets = [_find(path, "target", column, names, count) for column in options.target]
     if len(set(targets)) != len(targets):
-        raise ValueError(f"target must not name a column of {path} twice; got {_listed(options.target)}")
+        raise ValueError(f"{argument('target')} must not name a column of {path} twice; got {listed(options.target)}")
     if options.features is not None:
         features = _by_name(path, options.features, names)
     else:
         drop = [_find(path, "drop", column, names, count) for column in options.drop]
         both = sorted(set(drop) & set(targets))
         if both:
-            raise ValueError(f"drop and target must not name the same column of {path}; got {_shown(names, both[0])} in both")
+            raise ValueError(
+                f"{argument('drop')} and {argument('target')} must not name the same column of {path}; "
+                f"got {_shown(names, both[0])} in both"
+            )
         features = [j for j in range(count) if j not in {*targets, *drop}]
     for j in features:
         if names is not None and not names[j].strip():
             raise FileFormatError(
-                f"{path}: column {j} has no name in the header; name it, or leave it out with drop={j} (--drop {j})"
+                f"{path}: column {j} has no name in the header; name it, or leave it out with {argument('drop', j)}"
             )
     if not features:
         raise FileFormatError(f"{path} has no column left for X: {count} column(s), of which {len(targets)} are targets")
     feature_names = None if names is None else tuple(names[j] for j in features)
-    return Picked(features, targets, feature_names, tuple(_shown(names, j) for j in targets))
+    kept, kept_names = pick_kept(path, names, count, options.keep)
+    return Picked(features, targets, feature_names, tuple(_shown(names, j) for j in targets), kept, kept_names)
+
+
+def pick_kept(path: Path, names: Sequence[str] | None, count: int, keep: Sequence[Column]) -> tuple[list[int], tuple[str, ...]]:
+    """Find the columns whose text is kept; return their positions, and what they are to be called."""
+    kept = [_find(path, "keep", column, names, count) for column in keep]
+    if len(set(kept)) != len(kept):
+        raise ValueError(f"{argument('keep')} must not name a column of {path} twice; got {listed(keep)}")
+    titles = tuple(f"column {j}" if names is None or not names[j].strip() else names[j] for j in kept)
+    if len(set(titles)) != len(titles):
+        raise ValueError(
+            f"{argument('keep')} must name columns with different names; rename some of {listed(titles)} in {path}"
+        )
+    return kept, titles
 
 
 def _shown(names: Sequence[str] | None, j: int) -> str:
     return str(j) if names is None else names[j]
-
-
-def _listed(items: Sequence[Column], most: int = 8) -> str:
-    shown = ", ".join(map(repr, items[:most]))
-    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
@@ -69,25 +84,24 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
     """Return the position of a column given by name or position; digits that are no name are a position."""
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)
-    position = column
+    position, said = column, argument(option)
     if isinstance(column, str):
         try:
             position = int(column)
         except ValueError:
             if names is None:
-                raise ValueError(f"{option} must be a position, as {path} has no column names; got {column!r}") from None
+                raise ValueError(f"{said} must be a position, as {path} has no column names; got {column!r}") from None
             several = [name.strip() for name in column.split(",")]
             if len(several) > 1 and all(name in names for name in several):
-                again = " ".join(f"--{option} {name}" for name in several)
                 raise ValueError(
-                    f"{option} {column!r} is not a column of {path} but several; give a list, {several} ({again})"
+                    f"{said} {column!r} is not a column of {path} but several; write {argument(option, several)}"
                 ) from None
             alike = [name for name in names if name.lower() == column.lower()]
             near = alike or difflib.get_close_matches(column, names, n=1, cutoff=0.6)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(f"{option} {column!r} is not a column of {path}{hint}; its columns are {_listed(names)}") from None
+            raise ValueError(f"{said} {column!r} is not a column of {path}{hint}; its columns are {listed(names)}") from None
     if not -count <= int(position) < count:
-        raise ValueError(f"{option} {column} is not a column of {path}, which has columns 0 to {count - 1}; -1 is the last")
+        raise ValueError(f"{said} {column} is not a column of {path}, which has columns 0 to {count - 1}; -1 is the last")
     return int(position) % count
 
 
@@ -97,5 +111,5 @@ def _by_name(path: Path, wanted: Sequence[str], names: Sequence[str] | None) -> 
     positions = {name: j for j, name in enumerate(names)}
     missing = [name for name in wanted if name not in positions]
     if missing:
-        raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {_listed(missing)}")
+        raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {listed(missing)}")
     return [positions[name] for name in wanted]

@@ -7,18 +7,31 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from .._arguments import argument
 from ..errors import FileFormatError
 from ._columns import Picked, pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, MissingValueError, Options, Skipped, Source, open_bytes, reading
+from ._source import (
+    BLOCK_BYTES,
+    Block,
+    Column,
+    Options,
+    Skipped,
+    Source,
+    UnusableError,
+    empty_columns,
+    missing_value,
+    open_bytes,
+    reading,
+)
 
 __all__ = ["look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "header", "dtype", "skip_missing"})
+_USED = frozenset({"target", "drop", "features", "header", "dtype", "skip_missing", "keep"})
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "."})
 _ARROW_BLOCK = 1 << 20  # bytes: pyarrow reads some thirty of these ahead
 _WORTH_ARROW = 1 << 20  # bytes: importing pyarrow takes as long as reading this
@@ -61,12 +74,14 @@ def open_source(path: Path, options: Options) -> Source:
         skipped.clear()
         if options.skip_missing:
             return _with_python(path, layout, picked, text, report, is_whole)
-        if path.stat().st_size >= _WORTH_ARROW and layout.skip <= 1 and _has_arrow():
+        # What is kept is copied as it is, line breaks between quotes included, on which pyarrow would stumble.
+        if not picked.kept and path.stat().st_size >= _WORTH_ARROW and layout.skip <= 1 and _has_arrow():
             return _with_arrow(path, layout, picked, text, report)
         return _with_python(path, layout, picked, text, report)
 
     dtype = np.dtype(options.dtype or "float64")
-    return Source(False, dtype, picked.feature_names, picked.target_names, blocks, skipped=skipped)
+    names = picked.feature_names, picked.target_names
+    return Source(False, dtype, *names, blocks, skipped=skipped, kept_names=picked.kept_names)
 
 
 def _look(path: Path, options: Options) -> _Layout:
@@ -106,9 +121,10 @@ def _check_columns(path: Path, layout: _Layout, picked: Picked) -> None:
         raise FileFormatError(f"{where}: {layout.first[commas[0]]!r} has a decimal comma; write numbers with a point")
     if len(columns) > 1:
         more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
-        raise FileFormatError(
-            f"{path}: line {layout.skip + 1} has text in columns {', '.join(columns[:8])}{more}; code them as numbers, or "
-            f"leave them out with drop=[{', '.join(columns[:8])}{', ...' * bool(more)}] (--drop {columns[0]} --drop ...)"
+        drop = argument("drop", [_name(layout, j) for j in text[:8]])
+        raise UnusableError.of(
+            f"{path}: line {layout.skip + 1} has text in columns {', '.join(columns[:8])}{more}",
+            f"code them as numbers, or leave them out with {drop}{' and so on' * bool(more)}",
         )
 
 
@@ -144,24 +160,44 @@ def _with_python(
     size = max(1, BLOCK_BYTES // (8 * layout.width))
     file, tell = open_bytes(path)
     with reading(path, "CSV", csv.Error), file:
-        reader = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=layout.delimiter, strict=True)
         rows: list[list[str]] = []
         lines: list[int] = []
-        for row in reader:
-            if not row or reader.line_num <= layout.skip:
-                continue
-            if len(row) != layout.width:
-                raise FileFormatError(f"{path}: line {reader.line_num} has {len(row)} fields; there should be {layout.width}")
+        for row, line in _rows(path, file, layout):
             if not is_wanted(row):
                 continue
             rows.append(row)
-            lines.append(reader.line_num)
+            lines.append(line)
             if len(rows) == size:
                 yield _parse(path, layout, picked, text, rows, lines)
                 report(tell())
                 rows, lines = [], []
         if rows:
             yield _parse(path, layout, picked, text, rows, lines)
+
+
+def _rows(path: Path, file: BinaryIO, layout: _Layout) -> Iterator[tuple[list[str], int]]:
+    """Give the rows of an open file, each with its line."""
+    with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
+        for row in reader:
+            if not row or reader.line_num <= layout.skip:
+                continue
+            if len(row) != layout.width:
+                raise FileFormatError(f"{path}: line {reader.line_num} has {len(row)} fields; there should be {layout.width}")
+            yield row, reader.line_num
+
+
+def _check_empty(path: Path, layout: _Layout, picked: Picked) -> None:
+    """Look for columns without any value; they are named, as leaving out rows would leave nothing."""
+    empty = [j for j in (*picked.features, *picked.targets) if _is_missing(layout.first[j])]
+    file, _ = open_bytes(path)
+    with reading(path, "CSV", csv.Error), file:
+        for row, _ in _rows(path, file, layout):
+            empty = [j for j in empty if _is_missing(row[j])]
+            if not empty:
+                return
+    targets = [_name(layout, j) for j in empty if j in picked.targets]
+    raise empty_columns(path, [_name(layout, j) for j in empty if j not in picked.targets], targets)
 
 
 def _parse(path: Path, layout: _Layout, picked: Picked, text: bool, rows: list[list[str]], lines: Sequence[int]) -> Block:
@@ -174,17 +210,19 @@ def _parse(path: Path, layout: _Layout, picked: Picked, text: bool, rows: list[l
             pass
         for row, line in zip(rows, lines, strict=True):
             for j in columns:
+                if _is_missing(row[j]):
+                    _check_empty(path, layout, picked)
                 _check_number(path, layout, j, row[j], line)
         raise AssertionError("a value that is no number must have been found")
 
-    X = numbers(picked.features)
+    X, kept = numbers(picked.features), [[row[j] for row in rows] for j in picked.kept]
     if text:
         labels = np.array([row[picked.targets[0]].strip() for row in rows], dtype=object)
         if not all(labels):
             line = lines[list(labels).index("")]
-            raise FileFormatError(f"{path}: line {line} has no value in column {_column(layout, picked.targets[0])}")
-        return Block(X, labels)
-    return Block(X, _shaped(numbers(picked.targets)) if picked.targets else None)
+            raise missing_value(f"{path}: line {line}, column {_column(layout, picked.targets[0])}")
+        return Block(X, labels, kept)
+    return Block(X, _shaped(numbers(picked.targets)) if picked.targets else None, kept)
 
 
 def _shaped(y: Array) -> Array:
@@ -192,25 +230,29 @@ def _shaped(y: Array) -> Array:
 
 
 def _column(layout: _Layout, j: int) -> str:
-    return str(j) if layout.names is None else repr(layout.names[j])
+    return repr(_name(layout, j))
+
+
+def _name(layout: _Layout, j: int) -> Column:
+    return j if layout.names is None else layout.names[j]
 
 
 def _check_number(path: Path, layout: _Layout, j: int, field: str, line: int) -> None:
     where = f"{path}: line {line}, column {_column(layout, j)}"
     if _is_missing(field):
-        raise MissingValueError(where)
+        raise missing_value(where)
     try:
         value = float(field)
     except ValueError:
-        raise FileFormatError(
-            f"{where}: {field[:40]!r} is not a number; code the column as numbers, or leave it out with drop (--drop)"
+        raise UnusableError.of(
+            f"{where}: {field[:40]!r} is not a number", f"code the column as numbers, or leave it out with {argument('drop')}"
         ) from None
     if not math.isfinite(value):
         raise FileFormatError(f"{where}: {field[:40]!r} is not finite")
 
 
 def _with_arrow(path: Path, layout: _Layout, picked: Picked, text: bool, report: Callable[[int], None]) -> Iterator[Block]:
-    """Read with pyarrow, many times faster; if it stumbles, let the other reader say where."""
+    """Read with pyarrow, many times faster; where it stumbles the other reader goes on, and says what is wrong, if anything."""
     import pyarrow as pa
     import pyarrow.csv as arrow
 
@@ -220,6 +262,7 @@ def _with_arrow(path: Path, layout: _Layout, picked: Picked, text: bool, report:
     if text:
         types[wanted[-1]] = pa.string()
     file, tell = open_bytes(path)
+    done = 0
     try:
         with reading(path, "CSV", pa.ArrowInvalid, pa.ArrowKeyError), file:
             batches = arrow.open_csv(
@@ -232,11 +275,13 @@ def _with_arrow(path: Path, layout: _Layout, picked: Picked, text: bool, report:
                 for batch in batches:
                     if batch.num_rows:
                         yield _from_batch(batch, len(picked.features), text)
+                        done += batch.num_rows
                         report(tell())
     except FileFormatError:
-        for _ in _with_python(path, layout, picked, text, lambda _: None):
-            pass
-        raise
+        for X, y, _ in _with_python(path, layout, picked, text, report):
+            if len(X) > done:
+                yield Block(X[done:], None if y is None else y[done:])
+            done = max(done - len(X), 0)
 
 
 def _from_batch(batch: Any, features: int, text: bool) -> Block:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ class Dataset:
         Of svmlight: whether the first column is 0 rather than 1.
     skipped : int
         How many rows were left out because a value is missing; see ``skip_missing`` of :func:`read`.
+    kept : dict of str to list of str
+        The text of the columns that ``keep`` of :func:`read` names, by title; one for each row of X.
     """
 
     X: Any
@@ -38,6 +41,7 @@ class Dataset:
     target_names: tuple[str, ...]
     zero_based: bool | None = None
     skipped: int = 0
+    kept: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         kind = "CSR" if hasattr(self.X, "tocsr") else "dense"

@@ -114,12 +114,17 @@ def _is_current(folder: Path, path: Path, options: Options) -> bool:
     """Tell whether a folder was made from this file, as it is now, with these options, and is whole."""
     try:
         meta = _read_meta(folder)
-        if meta["source"] != _stamp(path) or meta["options"] != json.loads(json.dumps(asdict(options))):
+        if meta.get("source") != _stamp(path) or _given(meta.get("options")) != _given(json.loads(json.dumps(asdict(options)))):
             return False
         open_folder(folder)
     except FileFormatError:
         return False
     return True
+
+
+def _given(options: Any) -> Any:
+    """Return the options that were given, so that a folder stays current when there are new ones."""
+    return {name: value for name, value in options.items() if value not in (None, [])} if isinstance(options, dict) else None
 
 
 def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str, Any]:
@@ -134,7 +139,7 @@ def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str
         bar = stack.enter_context(
             tqdm(total=size, unit="B", unit_scale=True, desc=f"converting {path.name}", disable=not progress)
         )
-        for X, y in source.blocks(lambda read: bar.update(min(read, size) - bar.n)):
+        for X, y, _ in source.blocks(lambda read: bar.update(min(read, size) - bar.n)):
             if not out:
                 columns = X.shape[1]
                 out = _arrays(folder, source, columns, y)

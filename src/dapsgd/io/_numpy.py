@@ -14,10 +14,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from .._arguments import argument
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, Options, Source, reading
+from ._source import BLOCK_BYTES, Block, Options, Source, WidthError, reading
 
 __all__ = ["Header", "look_npy", "open_npy", "open_npz", "read_header", "stored_array"]
 
@@ -231,7 +232,7 @@ def open_npz(path: Path, options: Options) -> Source:
                 f"{path}: the array {target!r} must have {shape[0]} entries or rows, as X has; its shape is {n}"
             )
         if options.n_features is not None and shape[1] != options.n_features:
-            raise ValueError(f"{path} has {shape[1]} columns; n_features is {options.n_features}")
+            raise WidthError(path, shape[1], options.n_features)
 
     def blocks(report: Callable[[int], None]) -> Iterator[Block]:
         with reading(path, "NPZ", *_ERRORS), open(path, "rb") as file, zipfile.ZipFile(file) as archive:
@@ -257,9 +258,9 @@ def _target(path: Path, options: Options, entries: set[str]) -> str | None:
     if not options.target:
         return "y" if "y" in entries else None
     if len(options.target) > 1 or not isinstance(options.target[0], str):
-        raise ValueError(f"target must be the name of one array of {path}; got {options.target}")
+        raise ValueError(f"{argument('target')} must be the name of one array of {path}; got {options.target}")
     if options.target[0] not in entries:
-        raise ValueError(f"target {options.target[0]!r} is not an array of {path}; it has {_shown(entries)}")
+        raise ValueError(f"{argument('target')} {options.target[0]!r} is not an array of {path}; it has {_shown(entries)}")
     return options.target[0]
 
 

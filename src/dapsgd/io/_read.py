@@ -26,6 +26,7 @@ def read(
     n_features: int | None = None,
     dtype: Any = None,
     skip_missing: bool = False,
+    keep: Column | Sequence[Column] | None = None,
 ) -> Dataset:
     r"""Read a file of data into memory; its ending says of which kind it is.
 
@@ -52,6 +53,9 @@ def read(
     skip_missing : bool, default False
         Leave out the rows of a CSV, Parquet or Arrow file in which a value is missing; by default that is an error. How many
         they were is ``Dataset.skipped``.
+    keep : str, int or a list of these, optional
+        Columns of a CSV, Parquet or Arrow file whose text is kept as it is in ``Dataset.kept``, such as the name of a sample.
+        That does not make them features, nor leave them out: see ``drop`` and ``features``.
 
     Returns
     -------
@@ -73,19 +77,22 @@ def read(
     ...     dapsgd.io.read(path)
     Dataset(2 x 3 CSR float64, target label)
     """
-    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing)
+    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep)
     source = open_source(path, options)
     labels = Labels(path, source.target_names)
     parts, targets = [], []
-    for X, y in source.blocks(lambda _: None):
+    kept: dict[str, list[str]] = {name: [] for name in source.kept_names}
+    for X, y, texts in source.blocks(lambda _: None):
         parts.append(X)
+        for name, text in zip(kept, texts, strict=True):
+            kept[name].extend(text)
         if y is not None:
             targets.append(labels.encode(y))
     if not parts:
         raise no_rows(path, source)
     X, first_is_zero = _join(parts, source)
     y = decode(np.concatenate(targets), labels.names) if targets else None
-    return Dataset(X, y, source.feature_names, source.target_names, first_is_zero, source.skipped.rows)
+    return Dataset(X, y, source.feature_names, source.target_names, first_is_zero, source.skipped.rows, kept)
 
 
 def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Dataset]:
@@ -93,15 +100,14 @@ def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Datas
 
     Of svmlight files the number of columns must be given, and whether they start at 0 does: no block knows of the others.
     """
-    nothing = dict.fromkeys(("drop", "features", "header", "zero_based", "n_features", "dtype"))
+    nothing = dict.fromkeys(("drop", "features", "header", "zero_based", "n_features", "dtype", "keep"))
     given: dict[str, Any] = {**nothing, "skip_missing": False, **options}
     source = open_source(path, make_options(target, **given))
-    for X, y in source.blocks(lambda _: None):
+    for X, y, texts in source.blocks(lambda _: None):
         joined, zero_based = _join([X], source)
-        text = y is not None and y.dtype == object
-        yield Dataset(
-            joined, y.astype(str) if y is not None and text else y, source.feature_names, source.target_names, zero_based
-        )
+        targets = y.astype(str) if y is not None and y.dtype == object else y
+        kept = dict(zip(source.kept_names, texts, strict=True))
+        yield Dataset(joined, targets, source.feature_names, source.target_names, zero_based, kept=kept)
 
 
 def _join(parts: list[Any], source: Any) -> tuple[Any, bool | None]:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, Self, cast
 
 import numpy as np
 
+from .._arguments import argument
 from .._checks import flag, known_name, positive_integer
 from ..errors import FileFormatError
 from ._dataset import Array
@@ -20,11 +21,17 @@ __all__ = [
     "BLOCK_BYTES",
     "Block",
     "Column",
+    "EmptyColumnError",
     "MissingValueError",
     "Options",
     "Skipped",
     "Source",
+    "UnusableError",
+    "WidthError",
+    "empty_columns",
+    "listed",
     "make_options",
+    "missing_value",
     "no_rows",
     "open_bytes",
     "reading",
@@ -46,16 +53,27 @@ class Options:
     n_features: int | None = None
     dtype: str | None = None
     skip_missing: bool | None = None
+    keep: tuple[Column, ...] = ()
 
     def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
         """Refuse an option that this kind of file has no use for."""
         for field in fields(self):
-            if field.name not in used and getattr(self, field.name) not in (None, ()):
-                raise ValueError(f"{field.name} means nothing for {kind}, which {path} is; leave it out")
+            value = getattr(self, field.name)
+            if field.name not in used and value not in (None, ()):
+                given = argument(field.name, False) if value is False else argument(field.name)
+                raise ValueError(f"{given} means nothing for {kind}, which {path} is; leave it out")
 
 
 def make_options(
-    target: Any, drop: Any, features: Any, header: Any, zero_based: Any, n_features: Any, dtype: Any, skip_missing: Any
+    target: Any,
+    drop: Any,
+    features: Any,
+    header: Any,
+    zero_based: Any,
+    n_features: Any,
+    dtype: Any,
+    skip_missing: Any,
+    keep: Any = None,
 ) -> Options:
     """Check what a user hands in."""
     for name, value in (("header", header), ("zero_based", zero_based)):
@@ -75,15 +93,16 @@ def make_options(
         features=features,
         header=header,
         zero_based=zero_based,
-        n_features=None if n_features is None else positive_integer("n_features", n_features),
+        n_features=None if n_features is None else positive_integer(argument("n_features"), n_features),
         dtype=None if dtype is None else _dtype(dtype),
         skip_missing=flag("skip_missing", skip_missing) or None,
+        keep=_columns("keep", keep),
     )
 
 
 def _dtype(value: Any) -> str:
     name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
-    return known_name("dtype", name, ("float32", "float64"))
+    return known_name(argument("dtype"), name, ("float32", "float64"))
 
 
 def _columns(name: str, value: Any) -> tuple[Column, ...]:
@@ -92,7 +111,7 @@ def _columns(name: str, value: Any) -> tuple[Column, ...]:
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     for item in items:
         if isinstance(item, bool) or not isinstance(item, (str, int, np.integer)):
-            raise TypeError(f"{name} must be the name or the position of a column, or a list of these; got {item!r}")
+            raise TypeError(f"{argument(name)} must be the name or the position of a column, or a list of these; got {item!r}")
     return tuple(item if isinstance(item, str) else int(item) for item in items)
 
 
@@ -101,6 +120,7 @@ class Block(NamedTuple):
 
     X: Any  # array or CSR matrix
     y: Array | None  # numbers, or text as objects
+    kept: Sequence[Sequence[str]] = ()  # columns of text that are kept as they are
 
 
 class Skipped:
@@ -138,17 +158,64 @@ class Source(NamedTuple):
     columns: Callable[[int, int], tuple[int, bool]] | None = None
     # The rows with a missing value that have been left out so far.
     skipped: Skipped = Skipped()
+    # The titles of the columns of text that are kept.
+    kept_names: tuple[str, ...] = ()
 
 
-class MissingValueError(FileFormatError):
-    """A value is missing; ``where`` says which, and the sentence what to do when a model is fitted."""
+class UnusableError(FileFormatError):
+    """A value or a column that no model can use; ``fact`` says which and why, the sentence also what to do in a fit."""
 
-    def __init__(self, where: str) -> None:
-        self.where = where
-        super().__init__(
-            f"{where}: the value is missing; fill it in, or leave out such rows with skip_missing=True (--skip-missing), "
-            "or the column with drop (--drop)"
-        )
+    fact = ""
+
+    @classmethod
+    def of(cls, fact: str, advice: str) -> Self:
+        """Return the error with its sentence."""
+        error = cls(f"{fact}; {advice}")
+        error.fact = fact
+        return error
+
+
+class MissingValueError(UnusableError):
+    """A value is missing."""
+
+
+class EmptyColumnError(UnusableError):
+    """A column has no value in any row."""
+
+
+def missing_value(where: str) -> MissingValueError:
+    """Return the error that a value is missing."""
+    rows, column = argument("skip_missing", True), argument("drop")
+    return MissingValueError.of(
+        f"{where}: the value is missing", f"fill it in, or leave out such rows with {rows}, or the column with {column}"
+    )
+
+
+def empty_columns(path: Path, features: Sequence[Column], targets: Sequence[Column]) -> EmptyColumnError:
+    """Return the error that columns have no value in any row; to leave out rows would leave nothing."""
+    empty = [*features, *targets]
+    which = f"column {empty[0]!r} is" if len(empty) == 1 else f"columns {listed(empty)} are"
+    advice = [f"choose another {argument('target')}"] if targets else []
+    if features:
+        one = len(features) == 1
+        them = ("the other" if one else "the others") if targets else ("it" if one else "them")
+        drop = argument("drop", features[0] if one else list(features[:8]))
+        advice.append(f"leave {them} out with {drop}{' and so on' * (len(features) > 8)}")
+    return EmptyColumnError.of(f"{path}: {which} empty in every row", ", and ".join(advice))
+
+
+def listed(items: Sequence[Column], most: int = 8) -> str:
+    """Return the first few of many columns as text."""
+    shown = ", ".join(map(repr, items[:most]))
+    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+
+
+class WidthError(ValueError):
+    """A file with another number of columns, ``found``, than it should have."""
+
+    def __init__(self, path: Path, found: int, wanted: int) -> None:
+        self.path, self.found = path, found
+        super().__init__(f"{path} has {found} columns; {argument('n_features')} is {wanted}")
 
 
 def no_rows(path: Any, source: Source) -> FileFormatError:
@@ -156,9 +223,9 @@ def no_rows(path: Any, source: Source) -> FileFormatError:
     skipped = source.skipped
     if not skipped.rows:
         return FileFormatError(f"{path} has no rows")
-    empty = [repr(name) for name in skipped.empty_columns() if name not in source.target_names]
-    empty[8:] = ["..."] * (len(empty) > 8)
-    advice = f"; there is nothing at all in {', '.join(empty)}: leave out such columns with drop (--drop)" if empty else ""
+    empty = [name for name in skipped.empty_columns() if name not in source.target_names]
+    drop = argument("drop", empty[:8])
+    advice = f"; there is nothing at all in {listed(empty)}: leave out such columns with {drop}" if empty else ""
     targets = [repr(name) for name in skipped.empty_columns() if name in source.target_names]
     advice += f"; the target {', '.join(targets)} is empty" if targets else ""
     return FileFormatError(f"{path} has no rows without a missing value, of {skipped.rows:,}{advice}")

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import argument
 from ..errors import FileFormatError
-from ._source import BLOCK_BYTES, Block, Options, Source, open_bytes, reading
+from ._source import BLOCK_BYTES, Block, Options, Source, WidthError, open_bytes, reading
 
 __all__ = ["open_source"]
 
@@ -23,7 +24,9 @@ _LARGEST = 2**31 - 2
 def open_source(path: Path, options: Options) -> Source:
     """Open a file of sparse rows for reading."""
     if options.target:
-        raise ValueError(f"target means nothing for an svmlight file, whose first field is the target; leave it out for {path}")
+        raise ValueError(
+            f"{argument('target')} means nothing for an svmlight file, whose first field is the target; leave it out for {path}"
+        )
     options.check(path, "an svmlight file", _USED)
     most = _LARGEST if options.n_features else max(_PLAUSIBLE, path.stat().st_size)
     dtype = np.dtype(options.dtype or "float64")
@@ -43,10 +46,10 @@ def open_source(path: Path, options: Options) -> Source:
     def columns(smallest: int, largest: int) -> tuple[int, bool]:
         zero_based = smallest == 0 if options.zero_based is None else options.zero_based
         if smallest == 0 and not zero_based:
-            raise FileFormatError(f"{path} has the index 0, but zero_based is False: indices should start at 1")
+            raise FileFormatError(f"{path} has the index 0; with {argument('zero_based', False)} indices must start at 1")
         count = max(largest + zero_based, 1)
         if options.n_features is not None and count > options.n_features:
-            raise ValueError(f"{path} has {count} columns; n_features is {options.n_features}")
+            raise WidthError(path, count, options.n_features)
         return options.n_features or count, zero_based
 
     return Source(True, dtype, None, ("label",), blocks, columns)
@@ -85,7 +88,9 @@ def _explain(path: Path, text: bytes, line: int, most: int) -> None:
             if not colon or not index.isdigit():
                 raise FileFormatError(f"{where}: {shown!r} is not of the form index:value")
             if int(index[:30]) > most:
-                raise FileFormatError(f"{where}: the index in {shown!r} is too large; give n_features if it is meant")
+                raise FileFormatError(
+                    f"{where}: the index in {shown!r} is too large; give {argument('n_features')} if it is meant"
+                )
             if int(index) <= before:
                 raise FileFormatError(f"{where}: the indices must increase; {shown!r} comes after {before}")
             before = int(index)
