@@ -525,6 +525,40 @@ def test_pictures(tmp_path):
     for draw in (model.plot_cv, model.plot_path):
         plt.close(draw(tmp_path / "picture.png"))
         assert (tmp_path / "picture.png").stat().st_size > 1000
+    assert model.plot_coef().get_suptitle() == f"Coefficients: elastic_net of strength {model.alpha_:.4g}"
+    plt.close("all")
+
+
+@pytest.mark.parametrize(("rule", "scoring"), [("best", None), ("one_se", None), ("one_se", "r2")])
+def test_the_picture_of_the_folds_marks_the_best_and_the_chosen_strength(rule, scoring):
+    from matplotlib import pyplot as plt
+
+    model = DAPRegressorCV("l1", alphas=20, cv=3, rule=rule, scoring=scoring).fit(X, Y)
+    figure = model.plot_cv()
+    (ax,) = figure.axes
+    assert figure.get_suptitle() == "Cross-validation of the strength of l1, on 3 folds"
+    labels = {label: line for line, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    chosen = f"chosen: {model.alpha_:.4g}" + ", within one standard error" * (rule == "one_se")
+    assert labels[chosen].get_xdata()[0] == model.alpha_
+    best = model.alphas_[int(np.argmax(model.scores_path_.mean(axis=1)))]
+    marked = labels[f"{'highest' if scoring else 'lowest'} mean, at {best:.4g}"]
+    assert marked.get_xdata() == [best]
+    assert (best == model.alpha_) == (rule == "best")
+    plt.close("all")
+
+
+def test_fused_coefficients_are_named_together_where_they_are_equal():
+    from matplotlib import pyplot as plt
+
+    names = [f"w{j}" for j in range(P)]
+    model = DAPRegressorCV("fused_lasso", alphas=10, cv=3, rule="one_se").fit(X, Y)
+    texts = [text.get_text() for text in model.plot_path(names=names).axes[0].texts]
+    largest = model.coef_[np.argmax(np.abs(model.coef_))]
+    same = np.flatnonzero(model.coef_ == largest)
+    assert names[same[0]] + (f" and {len(same) - 1} more" if len(same) > 1 else "") in texts
+    with pytest.raises(ValueError, match="names must be"):
+        model.plot_path(names=names[1:])
+    plt.close("all")
 
 
 # Wrong calls.

@@ -139,8 +139,16 @@ def test_pictures(tmp_path):
     path = ds.path(PROBLEM, 4)
     figure = path.plot(tmp_path / "path.png")
     assert (tmp_path / "path.png").stat().st_size > 1000
-    assert len(figure.axes) == 1
-    plt.close(figure)
+    (ax,) = figure.axes
+    assert figure.get_suptitle() == "Coefficients along the strength of L1"
+    largest = int(np.argmax(np.abs(path.coefs[:, -1])))
+    assert f"column {largest}" in {text.get_text() for text in ax.texts}
+    assert len(ax.texts) <= 6
+    figure = path.plot(names=[f"x{j}" for j in range(X.shape[1])])
+    assert f"x{largest}" in {text.get_text() for text in figure.axes[0].texts}
+    with pytest.raises(ValueError, match="names must be"):
+        path.plot(names=["x"])
+    plt.close("all")
     several = ds.path(ds.Problem(X, np.column_stack([Y] * 4), regularizer=ds.L1(1.0)), lams=[1.0, 0.0])
     figure = several.plot()
     assert len(figure.axes) == 4

@@ -177,9 +177,23 @@ def test_coefficients_are_drawn_a_panel_a_target():
     plt.close("all")
 
 
+def test_long_names_are_shortened_so_that_they_stay_different():
+    names = [f"a long name of a column, number {k} in kilograms" for k in range(12)]
+    short = plots.short_names(names)
+    assert max(map(len, short)) <= 24
+    assert len(set(short)) == 12
+    assert len(set(plots.short_names(["q" * 60] * 3))) == 3
+    (ax,) = plots.plot_coef(np.arange(12.0), names=names, penalty="l1 of strength 1").axes
+    assert [label.get_text() for label in ax.get_xticklabels()] == short
+    assert plots.plot_coef(np.ones(3), names=["$x^", "b", "c"], titles=["$"]).canvas.draw() is None  # it is no formula
+    plt.close("all")
+
+
 def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
     X = np.random.default_rng(0).standard_normal((40, 5))
     result = ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1)))
     assert np.isnan(result.trace.residual).all()
-    assert {ax.get_ylabel() for ax in result.plot().axes} == {"objective"}
+    figure = result.plot()
+    assert {ax.get_ylabel() for ax in figure.axes} == {"objective"}
+    assert figure.get_suptitle().replace("\n", " ") == f"Convergence, L1 of strength 0.1: {result.message}"
     plt.close("all")

@@ -24,6 +24,7 @@ __all__ = [
     "as_text",
     "coefficients",
     "counted",
+    "penalty_of",
     "picture",
     "work",
 ]
@@ -85,6 +86,12 @@ def work(results: Sequence[Result]) -> str:
     seconds, workers = sum(one.seconds for one in results), max(one.workers for one in results)
     done = f"{counted(iterations, 'iteration')}, {counted(passes, 'pass', 'passes')}"
     return f"{done}, {seconds:.3g} s, {counted(workers, 'worker')}"
+
+
+def penalty_of(regularizer: Any) -> str:
+    """Return which regulariser it is, and how strong where it has one strength."""
+    lam = getattr(regularizer, "lam", None)
+    return type(regularizer).__name__ + (f" of strength {lam:.4g}" if isinstance(lam, (int, float)) else "")
 
 
 def counted(count: float, one: str, more: str = "") -> str:

@@ -63,13 +63,15 @@ class Path:
     gaps: Array
     results: list[Result]
 
-    def plot(self, path: Any = None) -> Figure:
-        """Draw every coefficient against the strength.
+    def plot(self, path: Any = None, names: Sequence[str] | None = None) -> Figure:
+        """Draw every coefficient against the strength; the largest are named.
 
         Parameters
         ----------
         path : path, optional
             Where to save the picture; its ending chooses the format.
+        names : list of str, optional
+            The names of the columns.
 
         Returns
         -------
@@ -77,7 +79,7 @@ class Path:
         """
         from .plots import plot_path
 
-        return plot_path(self, path)
+        return plot_path(self, path, names=names)
 
     def __len__(self) -> int:
         return len(self.lams)

@@ -14,6 +14,7 @@ import numpy as np
 
 from . import rows as _rows
 from . import working_set
+from ._summaries import penalty_of
 from .descent import GramModel, Part, block_norms, descend
 from .dual import duality_gap, has_gap
 from .free import make_border
@@ -126,4 +127,5 @@ def _result(problem: Problem, x: Array, objective: float, gap: float, sweeps: in
         trace=Trace.from_points([(seconds, sweeps, 1.0, objective, np.nan, np.nan)]),
         schedule=None,
         message=f"working-set of all columns, as there are few: the duality gap is below the tolerance after {sweeps} sweeps",
+        penalty=penalty_of(problem.regularizer),
     )

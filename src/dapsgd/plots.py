@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,8 @@ _LABELS = {
 _LOGARITHMIC = ("residual", "distance")
 _FEW_POINTS = 10  # of a trace, which are drawn as such
 _FEW_COLUMNS = 40  # whose names can be read below an axis
+_NAMED_LINES = 6  # of a path, the largest at its end
+_LONGEST = 24  # characters of a name
 
 
 def pyplot() -> Any:
@@ -84,45 +87,146 @@ def plot_result(result: Result, path: Any = None) -> Figure:
         ax.set_ylabel("share of updates")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(textwrap.fill(result.message, 130), fontsize=10, color=COLOURS["ink"])
+    what = f"Convergence, {result.penalty}: {result.message}" if result.penalty else f"Convergence: {result.message}"
+    _title(figure, what)
     if path is not None:
         save(figure, path)
     return figure
 
 
-def plot_path(found: Path, path: Any = None, chosen: float | None = None) -> Figure:
-    """Draw every coefficient against the strength, a panel a target; mark the chosen strength, if there is one."""
+def plot_path(
+    found: Path,
+    path: Any = None,
+    chosen: float | None = None,
+    *,
+    names: Any = None,
+    titles: Any = None,
+    penalty: str | None = None,
+) -> Figure:
+    """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any."""
     coefs = found.coefs if found.coefs.ndim == 3 else found.coefs[:, None]
-    targets = coefs.shape[1]
+    p, targets = coefs.shape[:2]
+    if names is not None and len(names) != p:
+        raise ValueError(f"names must be {p}, one for each column; got {len(names)}")
+    names = [f"column {j}" for j in range(p)] if names is None else short_names(names)
     columns = min(targets, 3)
     lines = -(-targets // columns)
-    figure = pyplot().figure(figsize=(5.0 * columns, 3.4 * lines), layout="constrained")
+    figure = pyplot().figure(figsize=(6.0 * columns, 3.8 * lines), layout="constrained")
     for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
         if k >= targets:
             ax.remove()
             continue
-        ever = coefs[:, k].any(axis=1)
-        ax.plot(found.lams, coefs[ever, k].T, linewidth=1.0)
+        _draw_lines(ax, found.lams, coefs[:, k], names, chosen)
         if targets > 1:
-            ax.set_title(f"target {k}", fontsize=10)
+            ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
         ax.set_ylabel("coefficient")
         _dress_strengths(ax, found.lams, chosen)
         if chosen is not None:
-            ax.legend(frameon=False, fontsize=8)
+            ax.legend(frameon=False, fontsize=8, loc="best")
+    kind = found.results[0].penalty.partition(" of strength ")[0] if penalty is None and found.results else penalty
+    _title(figure, "Coefficients along the strength" + (f" of {kind}" if kind else ""))
     if path is not None:
         save(figure, path)
     return figure
 
 
-def plot_coef(coef: Any, path: Any = None, *, names: Any = None, titles: Any = None, steps: bool = False) -> Figure:
+def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None) -> None:
+    """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
+    at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
+    groups = _together(coefs[:, at] if coefs[:, at].any() else coefs[:, -1])
+    alive, named = np.flatnonzero(coefs.any(axis=1)), [j for group in groups for j in group]
+    rest = np.setdiff1d(alive, named)
+    if rest.size:
+        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8)
+    colours = pyplot().get_cmap("tab10").colors
+    for group, colour in zip(groups, colours, strict=False):
+        ax.plot(lams, coefs[group].T, color=colour, linewidth=1.2)
+    ends = [coefs[group, -1].mean() for group in groups]
+    order = np.argsort(ends)
+    low, high = ax.get_ylim()
+    heights = _spread([(ends[k] - low) / (high - low) for k in order])
+    for k, height in zip(order, heights, strict=True):
+        more = f" and {len(groups[k]) - 1} more" if len(groups[k]) > 1 else ""
+        style: dict[str, Any] = {"color": colours[k], "fontsize": 8, "va": "center", "parse_math": False}
+        ax.text(1.02, height, names[groups[k][0]] + more, transform=ax.transAxes, **style)
+
+
+def _together(values: Any, most: int = _NAMED_LINES) -> list[list[int]]:
+    """Return the places of the same value, as fused coefficients have, of the few values that are largest; not of zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _together(np.array([0.0, 1.0, 1.0, -2.0]))
+    [[3], [1, 2]]
+    """
+    found = sorted(set(values[values != 0.0].tolist()), key=abs, reverse=True)[:most]
+    return [np.flatnonzero(values == value).tolist() for value in found]
+
+
+def _spread(heights: list[float], apart: float = 0.07) -> list[float]:
+    """Return increasing heights in [0, 1], moved so far apart that labels at them do not touch."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + apart) if placed else height)
+    top = 1.0
+    for k in reversed(range(len(placed))):
+        placed[k] = min(placed[k], top)
+        top = placed[k] - apart
+    return placed
+
+
+def short_names(names: Any) -> list[str]:
+    """Return names on one line each, of which long ones lose some of what all have in common, then their middle.
+
+    Examples
+    --------
+    >>> short_names(["weight of the left foot in kilograms", "weight of the right hand in kilograms"])
+    ['weight o…left foot in…', 'weight o…right hand in…']
+    """
+    texts = [" ".join(str(name).split()) for name in names]
+    if max(map(len, texts), default=0) <= _LONGEST:
+        return texts
+    if len(texts) > 1:
+        start = _shared(texts).rstrip("0123456789")  # of a number all digits are needed
+        end = _shared([text[len(start) :][::-1] for text in texts])[::-1].lstrip("0123456789")
+        middles = [text[len(start) : len(text) - len(end)] for text in texts]
+        room = max(_LONGEST - 2 - max(map(len, middles)), 0)
+        head = start if len(start) <= room else f"{start[: 2 * room // 3].rstrip()}…"
+        room -= min(len(head), room)
+        tail = end if len(end) <= room else f"{end[:room].rstrip()}…"
+        texts = [f"{head}{middle}{tail}" for middle in middles]
+    half = (_LONGEST - 1) // 2
+    shortened = [text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}" for text in texts]
+    times = Counter(shortened)
+    return [text if times[text] == 1 else f"{j}: {text}" for j, text in enumerate(shortened)]
+
+
+def _shared(texts: list[str]) -> str:
+    """Return what all texts start with."""
+    low, high = min(texts), max(texts)
+    return low[: next((k for k, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))]
+
+
+def _title(figure: Figure, text: str) -> None:
+    """Put a title above a picture, broken into lines that fit it."""
+    characters = int(12.0 * figure.get_size_inches()[0])
+    figure.suptitle(textwrap.fill(text, characters), fontsize=10, color=COLOURS["ink"], parse_math=False)
+
+
+def plot_coef(
+    coef: Any, path: Any = None, *, names: Any = None, titles: Any = None, steps: bool = False, penalty: str = ""
+) -> Figure:
     """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars."""
     coefs = np.atleast_2d(np.asarray(coef))
     targets, p = coefs.shape
     columns = 1 if targets == 1 else 2
     lines = -(-targets // columns)
-    named = names is not None and p <= _FEW_COLUMNS
-    height = 2.6 if targets > 1 else 3.4
-    figure = pyplot().figure(figsize=(7.0 * columns, (height + 0.8 * named) * lines), layout="constrained")
+    labels = None if names is None else short_names(names)
+    longest = 0 if labels is None else max(map(len, labels))
+    below = labels is not None and p <= _FEW_COLUMNS
+    height = (2.6 if targets > 1 else 3.4) + (0.075 * longest if below or longest > 8 else 0.0)
+    figure = pyplot().figure(figsize=(7.0 * columns, height * lines), layout="constrained")
     for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False, sharey=True).flat):
         if k >= targets:
             ax.remove()
@@ -134,18 +238,19 @@ def plot_coef(coef: Any, path: Any = None, *, names: Any = None, titles: Any = N
             alive = np.flatnonzero(coefs[k])
             ax.vlines(alive, 0.0, coefs[k, alive], color=COLOURS["dap"], linewidth=max(1.0, min(6.0, 300.0 / p)))
         ax.set_xlim(-0.5, p - 0.5)
-        if named:
-            ax.set_xticks(np.arange(p), names, rotation=90, fontsize=8)
-        elif names is not None:  # the names of a few columns tell where one is
-            at = np.arange(0, p, _round_step(p))
-            ax.set_xticks(at, [names[j] for j in at], fontsize=8)
-        if not named:
+        if labels is not None:  # of many columns the names of a few tell where one is
+            at = np.arange(0, p, 1 if below else _round_step(p))
+            turned = {"rotation": 90} if below else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+            options: dict[str, Any] = turned if below or longest > 8 else {}
+            ax.set_xticks(at, [labels[j] for j in at], fontsize=8, parse_math=False, **options)
+        if not below:
             ax.set_xlabel("column")
         if titles is not None and targets > 1:
-            ax.set_title(str(titles[k]), fontsize=10)
+            ax.set_title(short_names(titles)[k], fontsize=10, parse_math=False)
         ax.set_ylabel("coefficient")
         ax.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
+    _title(figure, "Coefficients" + (f": {penalty}" if penalty else ""))
     if path is not None:
         save(figure, path)
     return figure
@@ -161,7 +266,7 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
     from .estimators.cv import errors_of
 
-    figure = pyplot().figure(figsize=(5.0, 3.4), layout="constrained")
+    figure = pyplot().figure(figsize=(6.0, 3.8), layout="constrained")
     ax = figure.add_subplot()
     alphas, scores = model.best_curve()
     name, scores = errors_of(model.score_name_, scores)
@@ -173,22 +278,33 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
         alphas, mean - error, mean + error, color=COLOURS["dap"], alpha=0.2, linewidth=0.0, label="one standard error"
     )
     ax.set_ylabel(name)
-    if name != model.score_name_ and (scores > 0.0).all():  # small differences at the bottom are what is chosen by
+    lower = name != model.score_name_  # is better: scores that are minus an error are drawn as the error
+    if lower and (scores > 0.0).all():  # small differences at the bottom are what is chosen by
         ax.set_yscale("log")
-    _dress_strengths(ax, alphas, model.alpha_)
+    best = int(np.argmin(mean) if lower else np.argmax(mean))
+    ax.plot(
+        alphas[best],
+        mean[best],
+        "o",
+        color=COLOURS["other"],
+        label=f"{'lowest' if lower else 'highest'} mean, at {alphas[best]:.4g}",
+    )
+    within = ", within one standard error" if model.rule == "one_se" else ""
+    _dress_strengths(ax, alphas, model.alpha_, within)
     ax.legend(frameon=False, fontsize=8)
+    _title(figure, f"Cross-validation of the strength of {model._penalty_name()}, on {folds} folds")
     if path is not None:
         save(figure, path)
     return figure
 
 
-def _dress_strengths(ax: Any, lams: Any, chosen: float | None) -> None:
+def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") -> None:
     """Put decreasing strengths on the horizontal axis."""
     if (np.asarray(lams) > 0.0).all():
         ax.set_xscale("log")
     ax.invert_xaxis()
     if chosen is not None:
-        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", label="chosen")
+        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", label=f"chosen: {chosen:.4g}{why}")
     ax.set_xlabel("strength")
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)

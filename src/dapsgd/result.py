@@ -178,6 +178,8 @@ class Result:
         What was run and why it ended, in a sentence.
     statistics : ClusterStatistics or None
         What a cluster counted, with ``runtime=dapsgd.Ray(...)``.
+    penalty : str
+        The regulariser and its strength, in words.
     """
 
     x: Array
@@ -196,6 +198,7 @@ class Result:
     schedule: Schedule | None
     message: str
     statistics: ClusterStatistics | None = None
+    penalty: str = ""
 
     def plot(self, path: Any = None) -> Figure:
         """Draw objective, residual and distance against seconds, iterations and passes, and the delays.

@@ -15,7 +15,7 @@ from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_h
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory
 from ._monitor import Checkup, RunMonitor
-from ._summaries import counted
+from ._summaries import counted, penalty_of
 from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
@@ -370,6 +370,7 @@ def _finish(
         schedule=outcome.schedule,
         message=f"{what} on {counted(workers, 'worker')}: {why} after {counted(outcome.iterations, 'iteration')}",
         statistics=outcome.statistics,
+        penalty=penalty_of(problem.regularizer),
     )
 
 

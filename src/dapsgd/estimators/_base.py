@@ -17,7 +17,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._checks import all_finite, check_finite_csr, finite_array, flag, non_negative
-from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, counted, picture
+from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, counted, penalty_of, picture
 from ..fista import proximal_step
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, NonNegative
@@ -277,19 +277,38 @@ class LinearModel(BaseEstimator):
         from ..plots import plot_coef
 
         check_is_fitted(self)
+        return plot_coef(
+            self.coef_,
+            path,
+            names=self._names(names),
+            titles=self._panels(),
+            steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
+            penalty=self._penalty_text(),
+        )
+
+    def _names(self, names: Any) -> Any:
+        """Return the names of the columns, as given or as known; None if there are none."""
         for known in (getattr(self, "feature_names_in_", None), self._names_in_file):
             names = known if names is None else names
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"names must be {self.n_features_in_}, one for each column; got {len(names)}")
-        rows = len(np.atleast_2d(self.coef_))
-        classes = getattr(self, "classes_", None)
-        return plot_coef(
-            self.coef_,
-            path,
-            names=names,
-            titles=classes if classes is not None and len(classes) == rows else [f"target {k}" for k in range(rows)],
-            steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
-        )
+        return names
+
+    def _panels(self) -> list[str]:
+        """Return what the rows of the coefficients are: classes or targets."""
+        rows, classes = len(np.atleast_2d(self.coef_)), getattr(self, "classes_", None)
+        return list(map(str, classes)) if classes is not None and len(classes) == rows else [f"target {k}" for k in range(rows)]
+
+    def _penalty_name(self) -> str:
+        return self.penalty if isinstance(self.penalty, str) else type(self.penalty).__name__
+
+    def _penalty_text(self) -> str:
+        """Return the penalty and its strength, where it has one."""
+        if not isinstance(self.penalty, str) and not hasattr(self, "alpha_"):
+            return penalty_of(self.penalty)
+        alpha = getattr(self, "alpha_", getattr(self, "alpha", None))
+        known = isinstance(alpha, (int, float)) and self.penalty not in ("zero", "box")
+        return self._penalty_name() + (f" of strength {alpha:.4g}" if known else "")
 
     def __str__(self) -> str:
         """Return the parameters, and once it is fitted a summary."""

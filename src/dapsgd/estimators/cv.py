@@ -206,13 +206,15 @@ class CrossValidated(LinearModel):
         self._check_path()
         return plot_cv(self, path)
 
-    def plot_path(self, path: Any = None) -> Figure:
-        """Draw the coefficients, fitted to all rows, against the strength.
+    def plot_path(self, path: Any = None, names: Any = None) -> Figure:
+        """Draw the coefficients, fitted to all rows, against the strength; the largest are named.
 
         Parameters
         ----------
         path : path, optional
             Where to save the picture; its ending chooses the format.
+        names : list of str, optional
+            The names of the columns; by default those of the data frame that the model was fitted to.
 
         Returns
         -------
@@ -221,7 +223,9 @@ class CrossValidated(LinearModel):
         from ..plots import plot_path
 
         self._check_path()
-        return plot_path(self.path_, path, self.alpha_)
+        titles = self._panels()
+        panels = titles if self.path_.coefs.ndim == 3 and len(titles) == self.path_.coefs.shape[1] else None
+        return plot_path(self.path_, path, self.alpha_, names=self._names(names), titles=panels, penalty=self._penalty_name())
 
 
 def errors_of(name: str, scores: Array) -> tuple[str, Array]:
