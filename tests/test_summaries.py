@@ -2,6 +2,7 @@
 
 import base64
 import inspect
+import json
 import re
 import sys
 from html.parser import HTMLParser
@@ -153,11 +154,40 @@ def test_a_model_from_a_file_shows_what_it_knows(fit, tmp_path, kind):
     model = kind("l1").fit(X, X[:, 0])
     ds.models.save(model, tmp_path / "model.npz")
     loaded = ds.models.load(tmp_path / "model.npz")
-    for name in ("objective", "duality gap", "coefficients", "penalty"):
-        (line,) = (line for line in str(loaded).splitlines() if line.strip().startswith(name))
-        assert line.strip().split() == next(x for x in str(model).splitlines() if x.strip().startswith(name)).split()
+    assert str(loaded) == str(model)
     page = loaded._repr_html_()
     assert page.index("<strong>Fitted") < page.index("</body>")
+    ds.models.save(loaded, tmp_path / "again.npz", {"target_names": ["octane\x1b[2J"]})
+    again = ds.models.load(tmp_path / "again.npz")
+    assert str(again).split() == [*str(model).split(), "target", "octane?[2J"]
+    again.fit(X[:10], X[:10, 1])
+    assert f"10 rows, {X.shape[1]} columns" in str(again)
+    assert "octane" not in str(again)
+
+
+def test_a_model_from_an_old_file_shows_what_it_knows(fit, tmp_path):
+    X = fit[2]
+    model = ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, X[:, 0])
+    ds.models.save(model, tmp_path / "model.npz")
+    arrays = dict(np.load(tmp_path / "model.npz"))
+    about = json.loads(arrays["about"].tobytes())
+    del about["summary"]
+    np.savez(tmp_path / "old.npz", **arrays | {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)})
+    text = str(ds.models.load(tmp_path / "old.npz"))
+    assert f"l1 of strength {model.alpha_:.6g}, chosen by cross-validation" in text
+    for name in ("objective", "duality gap", "coefficients"):
+        (line,) = (line for line in text.splitlines() if line.strip().startswith(name))
+        assert line.split() == next(x for x in str(model).splitlines() if x.strip().startswith(name)).split()
+    assert "converged" not in text
+    assert f"data {X.shape[1]} columns" in " ".join(text.split())
+
+
+def test_a_fit_says_how_many_rows_it_has_seen(fit):
+    X = fit[2]
+    model = ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, :2])
+    assert f"{len(X)} rows, {X.shape[1]} columns, 2 targets" in str(model)
+    assert "l1 of strength 0.1" in str(model)
+    assert f"{len(X) + 5} rows" in str(model.partial_fit(X[:5], X[:5, :2]))
 
 
 def test_help_shows_the_fields_of_terms():

@@ -41,6 +41,7 @@ Array = np.ndarray[Any, Any]
 
 _FORMAT, _VERSION = "dapsgd model", 1
 _NUMBERS = ("n_iter_", "objective_", "residual_", "dual_gap_", "alpha_", "l1_ratio_")  # kept if a model has them
+_MOST_LINES, _LONGEST_TITLE, _LONGEST_LINE = 30, 40, 1000  # of a summary
 DAMAGED = (
     OSError,
     EOFError,
@@ -103,6 +104,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
         "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
         "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
+        "summary": _summary(model._about(), kept),
         "metadata": kept,
     }
     try:
@@ -114,6 +116,34 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         arrays["classes"] = _check_classes(model.classes_)
     with replacing(path) as temporary:
         np.savez_compressed(temporary, about=np.frombuffer(text.encode(), np.uint8), **arrays)
+
+
+def _summary(lines: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is said of a fit, with what the metadata adds, as it is kept in a file."""
+    lines = dict(lines)
+    targets = metadata.get("target_names")
+    if isinstance(targets, (list, tuple)) and all(isinstance(name, str) for name in targets) and targets:
+        lines["target"] = ", ".join(targets)
+    return {_line(name, _LONGEST_TITLE): _line(text, _LONGEST_LINE) for name, text in list(lines.items())[:_MOST_LINES]}
+
+
+def _line(text: str, most: int) -> str:
+    """Return a text as one line that a terminal can show."""
+    text = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def _read_summary(path: Path, lines: Any) -> dict[str, str] | None:
+    """Return what a file says of a fit; None of a file that was written before files did."""
+    if lines is None:
+        return None
+    if not isinstance(lines, dict) or not 0 < len(lines) <= _MOST_LINES:
+        raise FileFormatError(f"{path} is damaged: its summary must be 1 to {_MOST_LINES} lines with a title each")
+    for name, text in lines.items():
+        short = isinstance(text, str) and len(name) <= _LONGEST_TITLE and len(text) <= _LONGEST_LINE
+        if not short or not (name + text).isprintable():
+            raise FileFormatError(f"{path} is damaged: its summary holds what is no line of text")
+    return lines
 
 
 def _check_names(given: Any, count: int) -> list[str]:
@@ -137,9 +167,10 @@ def load(path: Any) -> Any:
     Returns
     -------
     DAPRegressor, DAPClassifier, or one of their CV forms
-        Fitted, with the same predictions. It has ``coef_``, ``intercept_``, ``classes_`` and the numbers of the fit, not its
-        ``trace_``, its path or the scores of folds; ``metadata_`` is what was kept with it. If that has ``"feature_names"``,
-        ``predict`` finds these columns in a data frame, whatever their order and whatever else it has.
+        Fitted, with the same predictions, and the same summary when it is printed. It has ``coef_``, ``intercept_``,
+        ``classes_`` and the numbers of the fit, not its ``trace_``, its path or the scores of folds; ``metadata_`` is what was
+        kept with it. If that has ``"feature_names"``, ``predict`` finds these columns in a data frame, whatever their order and
+        whatever else it has.
 
     Raises
     ------
@@ -161,6 +192,7 @@ def load(path: Any) -> Any:
     model.intercept_ = arrays["intercept"] if arrays["intercept"].ndim else float(arrays["intercept"])
     model.n_features_in_ = model.coef_.shape[-1]
     _give_names(path, model, about)
+    model._summary_in_file = _read_summary(path, about.get("summary"))
     if "classes" in arrays:
         model.classes_ = arrays["classes"]
     return model

@@ -67,6 +67,8 @@ class LinearModel(BaseEstimator):
     t_: int
 
     _names_in_file: Sequence[str] | None = None  # of the columns, where it was fitted to an array; ``dapsgd.models`` sets it
+    _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
+    _rows_seen: int | None = None
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
     # Reading data.
@@ -74,7 +76,7 @@ class LinearModel(BaseEstimator):
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         if reset:
-            self._names_in_file = None
+            self._names_in_file = self._summary_in_file = None
         with _naming_text(X):
             read, y = validate_data(
                 self,
@@ -174,6 +176,7 @@ class LinearModel(BaseEstimator):
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
         self._store(result.x, result.intercept, problem)
+        self._rows_seen = problem.n
         self.n_iter_ = result.iterations
         self.objective_ = result.objective
         self.residual_ = result.residual
@@ -225,6 +228,7 @@ class LinearModel(BaseEstimator):
         result = solve(problem, x0=start, **options)
         self._keep(problem, result)
         self.t_, self._stream = seen + problem.n, (roughest, first)
+        self._rows_seen = self.t_
 
     # Predicting.
 
@@ -302,21 +306,31 @@ class LinearModel(BaseEstimator):
     def _penalty_name(self) -> str:
         return self.penalty if isinstance(self.penalty, str) else type(self.penalty).__name__
 
-    def _penalty_text(self) -> str:
+    def _penalty_text(self, digits: int = 4) -> str:
         """Return the penalty and its strength, where it has one."""
         if not isinstance(self.penalty, str) and not hasattr(self, "alpha_"):
             return penalty_of(self.penalty)
         alpha = getattr(self, "alpha_", getattr(self, "alpha", None))
         known = isinstance(alpha, (int, float)) and self.penalty not in ("zero", "box")
-        return self._penalty_name() + (f" of strength {alpha:.4g}" if known else "")
+        return self._penalty_name() + (f" of strength {alpha:.{digits}g}" if known else "")
 
     def __str__(self) -> str:
         """Return the parameters, and once it is fitted a summary."""
         return as_text(repr(self), self._about()) if hasattr(self, "coef_") else repr(self)
 
     def _about(self) -> dict[str, str]:
-        """Return what there is to say of the fit, by title; less of a model from a file, which keeps no result."""
-        lines = {"columns": f"{self.n_features_in_:,}", "penalty": str(self.penalty)}
+        """Return what there is to say of the fit, by title; of a model from a file what was said when it was written."""
+        if self._summary_in_file is not None and not hasattr(self, "result_"):
+            return dict(self._summary_in_file)
+        return self._about_fit()
+
+    def _about_fit(self) -> dict[str, str]:
+        """Return what is known of the fit, by title; of a model from an old file not much."""
+        rows = "" if self._rows_seen is None else f"{counted(self._rows_seen, 'row')}, "
+        lines = {"data": f"{rows}{counted(self.n_features_in_, 'column')}"}
+        if self.coef_.ndim == 2 and not hasattr(self, "classes_"):
+            lines["data"] += f", {counted(len(self.coef_), 'target')}"
+        lines["penalty"] = self._penalty_text(6)
         if hasattr(self, "result_"):
             return lines | about_result(self.result_)
         if hasattr(self, "objective_"):

@@ -99,10 +99,10 @@ class CrossValidated(LinearModel):
         self._warn(self.path_.results[k])
         self._keep(problem, self.path_.results[k])
 
-    def _about(self) -> dict[str, str]:
-        lines = super()._about()
+    def _about_fit(self) -> dict[str, str]:
+        lines = super()._about_fit()
         if hasattr(self, "alpha_"):
-            lines["penalty"] += f" of strength {self.alpha_:.6g}, chosen by cross-validation"
+            lines["penalty"] += ", chosen by cross-validation"
         if hasattr(self, "path_"):
             lines["left out"] = about_score(*self._left_out())
             lines["work"] = f"{work(self.path_.results)}, after the folds"
