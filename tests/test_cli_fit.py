@@ -195,6 +195,16 @@ def test_what_does_not_converge_is_written_and_has_status_1():
     assert models.load("model.npz").coef_.shape == (P,)
 
 
+def test_how_many_workers_there_were_and_why_is_said():
+    shown = " ".join(done("fit", "--help").output.replace("│", " ").split())
+    assert "one for each core by default; fista, gram, working-set and p-sgd have one." in shown
+    assert "1 worker, as working-set always has" in done(*FIT).output
+    outcome = done(*FIT, "--algorithm", "dap-svrg", "--workers", "2", "--alpha", "0.1")
+    assert ", 2 workers\n" in outcome.output
+    about = json.loads(done(*FIT, "--json").stdout)
+    assert (about["algorithm"], about["workers"]) == ("working-set", 1)
+
+
 def test_help_teaches():
     for command in ("fit", "predict"):
         shown = done(command, "--help").output

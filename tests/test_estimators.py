@@ -648,6 +648,75 @@ CALLS = {
 }
 
 
+HOLE = np.where(np.arange(N) == 4, np.nan, Y)
+BAD_NUMBERS = {
+    "nan": (HOLE, ValueError, "y must not contain NaN or infinity, as in entry 4"),
+    "inf": (np.where(np.arange(N) == 7, np.inf, Y), ValueError, "y must not contain NaN or infinity, as in entry 7"),
+    "nan in one of several": (np.column_stack([Y, HOLE]), ValueError, "as in row 4, column 1"),
+    "None": ([None, *Y[1:]], ValueError, "y must not contain NaN or infinity, as in entry 0"),
+    "words": (
+        TWO,
+        TypeError,
+        f"y must hold numbers; got '{TWO[0]}' (str) in entry 0: convert it to numbers, or use DAPClassifier",
+    ),
+    "a word": (np.array([*Y[1:], "x"], dtype=object), TypeError, f"got 'x' (str) in entry {N - 1}"),
+    "days": (np.arange(N).astype("datetime64[D]"), TypeError, "y must hold numbers; got datetime.date"),
+    "short": (Y[1:], ValueError, f"y must have an entry for each of the {N} rows of X; got {N - 1}"),
+    "a row": (Y[None], ValueError, "shape (1, "),
+    "cube": (np.zeros((N, 2, 2)), ValueError, "y must be one-dimensional, or two-dimensional for several targets; got shape"),
+    "number": (3.0, TypeError, "y must be an array with an entry for each row of X; got 3.0"),
+    "sparse": (sp.csr_matrix(Y[:, None]), TypeError, "y must be an array, not a sparse matrix"),
+    "ragged": ([[1.0], [1.0, 2.0]] * (N // 2), ValueError, "rows of different lengths"),
+}
+BAD_LABELS = {
+    "nan": (HOLE, ValueError, "y must not contain NaN or infinity, as in entry 4"),
+    "numbers": (Y, ValueError, "y must hold classes; got "),
+    "None": ([None, *TWO[1:]], ValueError, "y must hold a label in every entry; got None in entry 0"),
+    "nan among words": (np.array([*TWO[1:], np.nan], dtype=object), ValueError, f"got nan in entry {N - 1}"),
+    "mixed": (
+        np.array([*TWO[1:], 1.5], dtype=object),
+        ValueError,
+        "y must hold labels of one kind; got text in entry 0 and a number in",
+    ),
+    "one class": (np.array(["a"] * N), ValueError, "y must hold at least two classes; got 1 class: ['a']"),
+    "short": (TWO[1:], ValueError, f"y must have an entry for each of the {N} rows of X; got {N - 1}"),
+    "two columns": (
+        np.column_stack([TWO, TWO]),
+        ValueError,
+        "y must be one-dimensional, with a label for each row of X; got shape",
+    ),
+    "sparse": (sp.csr_matrix(np.ones((N, 1))), TypeError, "y must be an array, not a sparse matrix"),
+    "word": ("yes", TypeError, "got 'yes'"),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(k, n) for k in (DAPRegressor, DAPRegressorCV) for n in BAD_NUMBERS] + [(DAPClassifier, n) for n in BAD_LABELS],
+)
+def test_what_is_wrong_with_targets_is_said(kind, name):
+    y, error, words = (BAD_LABELS if kind is DAPClassifier else BAD_NUMBERS)[name]
+    with pytest.raises(error) as caught:
+        kind().fit(X, y)
+    assert words in str(caught.value)
+
+
+def test_missing_values_of_pandas_among_targets_are_found():
+    pandas = pytest.importorskip("pandas")
+    for y in (pandas.Series([pandas.NA, *Y[1:]], dtype="Float64"), pandas.Series([pandas.NA, *Y[1:]], dtype=object)):
+        with pytest.raises(ValueError, match="y must not contain NaN or infinity, as in entry 0"):
+            DAPRegressor().fit(X, y)
+    with pytest.raises(ValueError, match="y must hold a label in every entry; got <NA> in entry 0"):
+        DAPClassifier().fit(X, pandas.Series([pandas.NA, *TWO[1:]], dtype="string"))
+
+
+def test_an_error_about_the_rows_is_not_taken_for_one_about_the_targets():
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        DAPRegressor().fit(Y, Y)
+    with pytest.raises(ValueError, match="X must not contain NaN"):
+        DAPRegressor().fit(np.full_like(X, np.nan), Y)
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_calls(name):
     call, error, message = CALLS[name]

@@ -227,3 +227,20 @@ def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
     assert {ax.get_ylabel() for ax in figure.axes} == {"objective"}
     assert figure.get_suptitle().replace("\n", " ") == f"Convergence, L1 of strength 0.1: {result.message}"
     plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "workers", "said"),
+    [
+        ("fista", None, "1 worker, as fista always has"),
+        ("working-set", None, "1 worker, as working-set always has"),
+        ("dap-svrg", 1, "1 worker"),
+        ("dap-svrg", 2, "2 workers"),
+    ],
+)
+def test_one_worker_is_explained_where_there_is_never_another(fit, algorithm, workers, said):
+    X = fit[2]
+    result = ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1)), algorithm, workers=workers, seed=0)
+    assert result.algorithm == algorithm
+    (line,) = (line for line in str(result).splitlines() if line.split()[0] == "work")
+    assert line.endswith(f" s, {said}")

@@ -22,6 +22,7 @@ __all__ = [
     "about_score",
     "as_html",
     "as_text",
+    "by_workers",
     "coefficients",
     "counted",
     "penalty_of",
@@ -85,7 +86,15 @@ def work(results: Sequence[Result]) -> str:
     iterations, passes = sum(one.iterations for one in results), sum(one.passes for one in results)
     seconds, workers = sum(one.seconds for one in results), max(one.workers for one in results)
     done = f"{counted(iterations, 'iteration')}, {counted(passes, 'pass', 'passes')}"
-    return f"{done}, {seconds:.3g} s, {counted(workers, 'worker')}"
+    return f"{done}, {seconds:.3g} s, {by_workers(workers, results[-1].algorithm)}"
+
+
+def by_workers(workers: int, algorithm: str) -> str:
+    """Return how many workers there were, and why just one if the algorithm has no more on any machine."""
+    from .algorithms import ALGORITHMS
+
+    alone = algorithm in ALGORITHMS and ALGORITHMS[algorithm].serial
+    return counted(workers, "worker") + (f", as {algorithm} always has" if alone else "")
 
 
 def penalty_of(regularizer: Any) -> str:

@@ -48,7 +48,7 @@ def _options(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("demo.png"),
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the runs.")] = 0,
 ) -> None:
     """Fit the paper's fused-lasso and nuclear-norm objectives with TAP-SGD and DAP-SGD.
@@ -148,7 +148,14 @@ def fit(
         ),
     ] = False,
     algorithm: Annotated[str | None, typer.Option(help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Workers of dap-svrg, dap-sgd and so on, one for each core by default; fista, gram, working-set and p-sgd "
+            "have one.",
+        ),
+    ] = None,
     tol: Annotated[float | None, typer.Option(help="The relative accuracy; 1e-4 by default.")] = None,
     max_passes: Annotated[float | None, typer.Option(help="Stop after so many passes over the data.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random choice of rows.")] = None,

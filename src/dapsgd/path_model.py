@@ -128,4 +128,5 @@ def _result(problem: Problem, x: Array, objective: float, gap: float, sweeps: in
         schedule=None,
         message=f"working-set of all columns, as there are few: the duality gap is below the tolerance after {sweeps} sweeps",
         penalty=penalty_of(problem.regularizer),
+        algorithm="working-set",
     )

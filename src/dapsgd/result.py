@@ -180,6 +180,8 @@ class Result:
         What a cluster counted, with ``runtime=dapsgd.Ray(...)``.
     penalty : str
         The regulariser and its strength, in words.
+    algorithm : str
+        The algorithm, also where ``"auto"`` chose it.
     """
 
     x: Array
@@ -199,6 +201,7 @@ class Result:
     message: str
     statistics: ClusterStatistics | None = None
     penalty: str = ""
+    algorithm: str = ""
 
     def plot(self, path: Any = None) -> Figure:
         """Draw objective, residual and distance against seconds, iterations and passes, and the delays.

@@ -101,7 +101,8 @@ def solve(
         ``"serial"``, ``"threads"`` or an object such as ``Replay(schedule)`` or, for a cluster, ``Ray(...)``. Algorithms for
         one worker run in the calling thread.
     workers : int, optional
-        The number of workers; by default the cores that this process may use.
+        The number of workers; by default the cores that this process may use. ``"p-sgd"``, ``"fista"``, ``"gram"`` and
+        ``"working-set"`` always have one.
     step : step rule, optional
         ``Constant(eta)``, ``InverseTime(u, c)``, ``Theorem1(...)``, ``Theorem2(...)``, ``DelayAdaptive(...)``. By default
         a decreasing step, from the smoothness of the problem, the batch size and the bound on the delay.
@@ -371,6 +372,7 @@ def _finish(
         message=f"{what} on {counted(workers, 'worker')}: {why} after {counted(outcome.iterations, 'iteration')}",
         statistics=outcome.statistics,
         penalty=penalty_of(problem.regularizer),
+        algorithm=name,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._summaries import about_accuracy, about_score, counted
+from .._summaries import about_accuracy, about_score, by_workers, counted
 
 __all__ = ["describe", "table"]
 
@@ -26,6 +26,7 @@ def describe(model: Any, groups: Any) -> dict[str, Any]:
         "iterations": sum(one.iterations for one in made),
         "passes": sum(one.passes for one in made),
         "workers": result.workers,
+        "algorithm": result.algorithm,
         "coefficients": int(W.size),
         "nonzeros": int(np.count_nonzero(W)),
     }
@@ -68,7 +69,7 @@ def table(about: dict[str, Any]) -> str:
     lines[about["score_name"]] = f"{about['score']:.4f} on these data"
     if "left_out" in about:
         lines["left out"] = about_score(*about["left_out"].values())
-    passes, workers = counted(about["passes"], "pass", "passes"), counted(about["workers"], "worker")
+    passes, workers = counted(about["passes"], "pass", "passes"), by_workers(about["workers"], about["algorithm"])
     lines["work"] = f"{counted(about['iterations'], 'iteration')}, {passes}, {workers}"
     lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit"
     return "\n".join(f"{title:<12} {text}" for title, text in lines.items())

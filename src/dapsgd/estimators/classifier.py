@@ -15,6 +15,7 @@ from .._terms import has_trait
 from ..losses import Logistic, Multinomial, SquaredHinge
 from ..problem import Problem
 from ._base import LinearModel, normalised
+from ._targets import explained
 
 __all__ = ["ClassifierBase", "DAPClassifier"]
 
@@ -43,8 +44,11 @@ class ClassifierBase(ClassifierMixin, LinearModel):
         return Logistic(loss.scale) if isinstance(loss, Multinomial) and count == 2 else loss
 
     def _read_labels(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Array]:
-        X, y = self._read(X, y, reset=reset)
-        check_classification_targets(y)
+        given, labels = X, y
+        with explained(given, labels, classes=True):
+            X, y = self._read(X, y, reset=reset)
+            check_classification_targets(y)
+            np.unique(y)  # which compares them
         return X, y
 
     def _encode(self, y: Array) -> tuple[Array, Any]:

@@ -12,6 +12,7 @@ from .._terms import has_trait
 from ..losses import Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
+from ._targets import explained
 
 __all__ = ["DAPRegressor", "RegressorBase"]
 
@@ -34,7 +35,11 @@ class RegressorBase(RegressorMixin, LinearModel):
         return Squared(0.5) if self.loss == "squared" else Poisson()
 
     def _read_regression(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple[Any, Array, Array | None]:
-        X, y = self._read(X, y, reset=reset, y_numeric=True, multi_output=True)
+        given, targets = X, y
+        with explained(given, targets, classes=False):
+            X, y = self._read(X, y, reset=reset, y_numeric=True, multi_output=True)
+            if hasattr(y, "tocsr") or y.dtype.kind not in "biuf":
+                raise TypeError(f"y must hold numbers; got dtype {y.dtype}")
         return X, y, self._read_weights(X, sample_weight)
 
     def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
