@@ -240,8 +240,26 @@ def test_a_fused_lasso_with_many_jumps_is_left_to_others(shape):
     assert result.objective <= ds.solve(problem, "fista", tol=1e-8, max_iter=50_000).objective * (1.0 + 2e-6)
 
 
-def test_columns_that_depend_on_each_other_get_a_gram_matrix():
-    rng = np.random.default_rng(1)
+def test_thinning_out_changes_no_prediction_and_does_not_lengthen_the_norm():
+    rng = np.random.default_rng(0)
+    C = rng.standard_normal((6, 20))
+    C[:, 10] = C[:, 3]
+    before = rng.standard_normal(20) * (rng.random(20) < 0.8)
+    W = before.copy()
+    descent.thin_out(C.T @ C, W)
+    used = np.flatnonzero(W)
+    assert len(used) == np.linalg.matrix_rank(C[:, used]) == 6
+    np.testing.assert_allclose(C @ W, C @ before, atol=1e-9)
+    assert np.abs(W).sum() <= np.abs(before).sum() * (1.0 + 1e-12)
+    assert (W * before >= 0.0).all()
+    again = W.copy()
+    descent.thin_out(C.T @ C, again)  # independent: nothing to do
+    np.testing.assert_array_equal(again, W)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_that_depend_on_each_other_get_a_gram_matrix(seed):
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((50, 400)) + 3.0 * rng.standard_normal((50, 1))
     y = X[:, :40].sum(axis=1) + rng.standard_normal(50)
     problem = ds.Problem(X, y, regularizer=ds.L1(1.0))

@@ -229,7 +229,7 @@ def test_estimators_run_on_ray():
 # Faults; each ten times in soak/ray_faults.py.
 
 
-@pytest.mark.parametrize(("fault", "k"), [("worker", 1), ("shard", 2), ("shard", 1), ("both", 3), ("stall", 3)])
+@pytest.mark.parametrize(("fault", "k"), [("worker", 3), ("shard", 2), ("shard", 1), ("both", 3), ("stall", 3)])
 def test_a_run_survives(faults, fault, k):
     result, wrong = faults.FAULTS[fault](k, short=True)
     assert wrong == []

@@ -32,7 +32,8 @@ _LARGEST_JUMP = 1500  # coordinates
 _BEFORE_JUMP = 3  # sweeps, which choose the signs
 _TURNS = 200  # of signs in a jump; after so many, sweeps choose them better
 _DEPENDENT = 1e-9  # a share of a column's square, to which it is a combination of others
-_RIDGE = 1e-8  # a share of the diagonal, for columns that depend on each other
+_ROUNDING, _RIDGE = 1e-13, 1e-8  # shares of the diagonal: for any columns, and for those that depend on each other
+_NULL = 1e-10  # a share of the largest eigenvalue of their products, at which columns cancel each other
 _MEMORY = 5  # sweeps from which the next points are extrapolated
 
 
@@ -184,7 +185,12 @@ class GramModel:
         chosen = np.flatnonzero(W)
         if not 0 < len(chosen) <= _LARGEST_JUMP:
             return False
-        found = _inverse(self._Q[np.ix_(chosen, chosen)])
+        found = _inverse(self._Q[np.ix_(chosen, chosen)], _ROUNDING)
+        if found is None:
+            thin_out(self._Q, W)
+            gradient[...] = (self._first + self._Q @ (self.state[0] - self._start))[:, 0]
+            chosen = np.flatnonzero(W)
+            found = _inverse(self._Q[np.ix_(chosen, chosen)], _RIDGE)
         if found is None:
             return False
         most = min(len(chosen) + _TURNS, len(W))
@@ -198,17 +204,39 @@ class GramModel:
         return 0.5 * float(np.vdot(state[0] - self._start, state[1] + self._first))
 
 
-def _inverse(matrix: Array) -> Array | None:
-    """Return the inverse of a matrix that is positive definite, or of one nearby if it nearly is not."""
+def _inverse(matrix: Array, most: float) -> Array | None:
+    """Return the inverse of a matrix that is positive definite, or of one nearby, with up to so much on the diagonal."""
     diagonal = np.diagonal(matrix).copy()
-    for ridge in (1e-13, _RIDGE):
+    for ridge in (_ROUNDING, most):
         matrix[np.diag_indices(len(matrix))] = diagonal * (1.0 + ridge)
         with suppress(np.linalg.LinAlgError):
             inverse: Array = np.linalg.inv(matrix)
-            largest = float((np.diagonal(inverse) * diagonal).max())
+            largest = float((np.diagonal(inverse) * diagonal).max(initial=0.0))
             if largest < 2.0 / _RIDGE and np.isfinite(inverse).all():
                 return inverse
     return None
+
+
+def thin_out(Q: Array, W: Array) -> None:
+    """Make the columns that W uses independent, by going along combinations of them that cancel each other.
+
+    That changes no prediction. The L1 norm is linear on the way until a coordinate becomes zero, so of the two ways one does
+    not make it grow. ``W`` is changed in place; ``Q`` has the products of all columns.
+    """
+    used = np.flatnonzero(W)
+    sizes, directions = np.linalg.eigh(Q[np.ix_(used, used)])
+    null = directions[:, sizes <= _NULL * sizes[-1]]
+    while null.shape[1] and len(used):
+        way = null[:, 0] if np.sign(W[used]) @ null[:, 0] <= 0.0 else -null[:, 0]
+        shrinks = way * W[used] < -_NULL * np.abs(way).max() * np.abs(W[used])
+        if not shrinks.any():
+            return
+        steps = np.where(shrinks, -W[used] / np.where(shrinks, way, 1.0), np.inf)
+        first = int(np.argmin(steps))
+        W[used] += steps[first] * way
+        W[used[first]] = 0.0
+        null = null[:, 1:] - np.outer(way, null[first, 1:] / way[first])  # those that leave the coordinate at zero
+        used, null = np.delete(used, first), np.delete(null, first, axis=0)
 
 
 class ColumnModel:
