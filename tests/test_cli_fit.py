@@ -382,8 +382,8 @@ WRONG = {
     "standardised box": ((*FIT, "--penalty", "box", "--bounds", "0", "1", "--standardize"), "--standardize"),
     "positive for fused": ((*FIT, "--penalty", "fused_lasso", "--positive"), "positive"),
     "groups for l1": ((*FIT, "--groups", "2"), "groups"),
-    "groups that do not divide": ((*FIT, "--penalty", "group_lasso", "--groups", "4"), "groups=4"),
-    "groups of zero": ((*FIT, "--penalty", "group_lasso", "--groups", "0"), "groups=0"),
+    "groups that do not divide": ((*FIT, "--penalty", "group_lasso", "--groups", "4"), "--groups 4 must be a size"),
+    "groups of zero": ((*FIT, "--penalty", "group_lasso", "--groups", "0"), "--groups 0 must be a size"),
     "groups from no file": ((*FIT, "--penalty", "group_lasso", "--groups", "none.txt"), "none.txt"),
     "groups by an empty prefix": ((*FIT, "--penalty", "group_lasso", "--groups", "prefix:"), "--groups prefix:"),
     "groups by prefix without names": (
@@ -601,3 +601,21 @@ def test_columns_of_parquet_are_written_beside_their_predictions():
 def test_messages_of_the_readers_name_options_here():
     with_ids("ids.csv", IDS)
     assert "leave it out with --drop\n" in call("fit", "ids.csv", "--target", "y").output
+
+
+def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    lines = ["sample,a,b,c,y", *(f"{k:04d},{a},{b},{c},{a + b}" for k, (a, b, c) in enumerate(X))]
+    (tmp_path / "data.csv").write_text("\n".join(lines))
+    call = ["fit", tmp_path / "data.csv", "--target", "y", "--out", tmp_path / "m.npz"]
+    said = "column 'sample' counts the rows, and is used as any other; leave it out with --drop sample"
+    outcome = CliRunner().invoke(app, [str(part) for part in call])
+    assert outcome.exit_code == 0
+    assert said in outcome.output
+    assert "which is the default; --cv chooses one" in outcome.output
+    outcome = CliRunner().invoke(app, [str(part) for part in [*call, "--drop", "sample", "--alpha", "1"]])
+    assert said not in outcome.output
+    assert "default" not in outcome.output
+    outcome = CliRunner().invoke(app, [str(part) for part in [*call, "--penalty", "group_lasso", "--groups", "3"]])
+    assert "--groups 3 must be a size that divides the 4 columns" in outcome.output

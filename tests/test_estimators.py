@@ -722,3 +722,40 @@ def test_wrong_calls(name):
     call, error, message = CALLS[name]
     with pytest.raises(error, match=message):
         call()
+
+
+def test_text_of_digits_is_no_number():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"sample": [f"{k:04d}" for k in range(30)], "a": np.arange(30.0)})
+    with pytest.raises(ValueError, match="code column 'sample' as numbers, or drop it"):
+        DAPRegressor().fit(frame, np.arange(30.0))
+    frame["sample"] = frame["sample"].astype(object)
+    with pytest.raises(ValueError, match="code column 'sample' as numbers, or drop it"):
+        DAPRegressor().fit(frame, np.arange(30.0))
+    frame["sample"] = pandas.Series(range(30), dtype=object)  # numbers, though of no known kind
+    assert DAPRegressor(alpha=0.01).fit(frame, np.arange(30.0)).n_features_in_ == 2
+
+
+def test_a_summary_says_what_coefficients_speak_for():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    labels = np.where(X[:, 0] + X[:, 1] > 0.0, "lo", "hi")
+    model = DAPClassifier("group_lasso", alpha=0.02, groups=[[0, 1, 2], [3, 4], [5, 6, 7]]).fit(X, labels)
+    assert "hi, lo; coefficients above 0 speak for lo" in str(model)
+    assert " of 3 are not zero" in str(model)
+    pytest.importorskip("matplotlib")
+    assert model.plot_coef().axes[0].get_ylabel() == "coefficient, for lo"
+    three = DAPClassifier("l1", alpha=0.02).fit(X, np.arange(60) % 3)
+    assert three.plot_coef().axes[0].get_title() == "class 0"
+
+
+def test_scores_that_are_best_at_the_end_are_noticed():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 10))
+    y = X @ rng.standard_normal(10) + 0.1 * rng.standard_normal(80)
+    model = DAPRegressorCV("l1", alphas=5, eps=0.3).fit(X, y)
+    assert "chosen by cross-validation, the smallest tried: a smaller eps goes on" in str(model)
+    careful = DAPRegressorCV("l1", alphas=[1.0, 0.101, 0.1], rule="one_se").fit(X, y)
+    assert "the smallest tried" in str(careful)
+    assert "goes on" not in str(careful)
+    assert "smallest" not in str(DAPRegressorCV("l1", alphas=20, eps=1e-6).fit(X, y))

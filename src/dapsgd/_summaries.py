@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "about_accuracy",
+    "about_groups",
     "about_problem",
     "about_result",
     "about_score",
@@ -25,6 +26,7 @@ __all__ = [
     "by_workers",
     "coefficients",
     "counted",
+    "group_labels",
     "penalty_of",
     "picture",
     "work",
@@ -72,6 +74,28 @@ def about_accuracy(objective: float, gap: float, residual: float) -> Lines:
 def about_score(name: str, mean: float, error: float | None) -> str:
     """Return the score on rows left out, with its standard error over the folds where there are several."""
     return f"{name} {mean:.4g}" + ("" if error is None else f" ± {error:.2g}, over the folds")
+
+
+def group_labels(groups: Any, p: int) -> Array:
+    """Return which group each of p columns is in, however groups are given: none, a size, labels, or lists of columns."""
+    if groups is None:
+        return np.arange(p)
+    if isinstance(groups, (int, np.integer)):
+        return np.arange(p) // groups
+    if len(groups) == p and all(np.ndim(one) == 0 for one in groups):
+        return np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+    labels = np.empty(p, np.int64)
+    for k, columns in enumerate(groups):
+        labels[np.asarray(columns)] = k
+    return labels
+
+
+def about_groups(W: Array, groups: Any) -> str:
+    """Return how many groups of the columns of W are not zero."""
+    labels = group_labels(groups, W.shape[1])
+    alive = len(np.unique(labels[(W != 0.0).any(axis=0)]))
+    alone = ", each of one column" if groups is None else ""
+    return f"{alive:,} of {len(np.unique(labels)):,} are not zero{alone}"
 
 
 def coefficients(x: Array) -> str:

@@ -44,7 +44,7 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
     sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)
     if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
         parts = "parts" if make_units(problem._bound, problem.shape) is not None else "jumps"
-        return "working-set", f"the regulariser falls into {parts}, most of which stay zero"
+        return "working-set", f"the regulariser falls into {parts}, of which many may stay zero"
     if few:
         return "gram", "the loss is squared and there are few columns"
     if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:

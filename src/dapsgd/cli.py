@@ -175,7 +175,9 @@ def fit(
         bool | None, _flag("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="A folder for converted data; by default next to the file.")] = None,
-    progress: Annotated[bool | None, _flag("--progress/--no-progress", help="Show progress; by default on a terminal.")] = None,
+    progress: Annotated[
+        bool | None, _flag("--progress/--no-progress", help="Show progress of a fit without --cv; by default on a terminal.")
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Fit a regularised linear model to a file of data, and write it to a model file."""
@@ -191,7 +193,7 @@ def fit(
         fit_intercept=intercept, positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes,
         random_state=seed,
     )  # fmt: skip
-    with _explained():
+    with _explained(checkpoint):
         if plot is not None:
             _check_picture(plot, "--plot")
         about = command.run(
@@ -203,6 +205,8 @@ def fit(
     typer.echo(f"model: {out}", err=as_json)
     if plot is not None:
         typer.echo(f"picture: {plot}", err=as_json)
+    if "notice" in about:
+        typer.echo(about["notice"], err=True)
     if not about["converged"] and tol != 0.0:
         typer.echo(
             f"the tolerance was not reached ({about['message']}): raise --max-passes or --tol, or try --standardize", err=True
@@ -357,13 +361,17 @@ def reproduce(
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """Show an error that the user can do something about as a sentence; end with status 2, or 1 if the run itself failed."""
+def _explained(kept: Path | None = None) -> Iterator[None]:
+    """Show an error that the user can do something about as a sentence; end with status 2, or 1 if the run itself failed.
+
+    ``kept`` is the file that the run is kept in.
+    """
     try:
         with by_shell():
             yield
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        rest = f"; the run is kept in {kept}: the same call with --resume goes on" if kept and kept.exists() else ""
+        typer.echo(f"interrupted{rest}", err=True)
         raise typer.Exit(130) from None
     except (DivergenceError, MemoryError) as error:
         typer.echo(f"error: {error or 'out of memory'}", err=True)

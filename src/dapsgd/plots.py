@@ -215,7 +215,14 @@ def _title(figure: Figure, text: str) -> None:
 
 
 def plot_coef(
-    coef: Any, path: Any = None, *, names: Any = None, titles: Any = None, steps: bool = False, penalty: str = ""
+    coef: Any,
+    path: Any = None,
+    *,
+    names: Any = None,
+    titles: Any = None,
+    steps: bool = False,
+    penalty: str = "",
+    label: str = "coefficient",
 ) -> Figure:
     """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars."""
     coefs = np.atleast_2d(np.asarray(coef))
@@ -247,7 +254,7 @@ def plot_coef(
             ax.set_xlabel("column")
         if titles is not None and targets > 1:
             ax.set_title(short_names(titles)[k], fontsize=10, parse_math=False)
-        ax.set_ylabel("coefficient")
+        ax.set_ylabel(short_names([label])[0], parse_math=False)
         ax.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
     _title(figure, "Coefficients" + (f": {penalty}" if penalty else ""))

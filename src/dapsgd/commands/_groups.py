@@ -26,6 +26,11 @@ def parse_groups(text: str | None, p: int, names: tuple[str, ...] | None) -> Any
     if text is None:
         return None
     if text.lstrip("+-").isdigit():
+        if int(text) < 1 or p % int(text):
+            raise ValueError(
+                f"--groups {text} must be a size that divides the {p} columns; for groups of different sizes give "
+                "prefix:TEXT or a file with a label for each column"
+            )
         return int(text)
     if text.startswith(_PREFIX):
         mark = text[len(_PREFIX) :]

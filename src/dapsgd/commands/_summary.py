@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._summaries import about_accuracy, about_score, by_workers, counted
+from .._summaries import about_accuracy, about_groups, about_score, by_workers, counted, group_labels
 
 __all__ = ["describe", "table"]
 
@@ -31,9 +31,10 @@ def describe(model: Any, groups: Any) -> dict[str, Any]:
         "nonzeros": int(np.count_nonzero(W)),
     }
     if model.penalty in ("group_lasso", "sparse_group_lasso"):
-        labels = _labels(groups, W.shape[1])
+        labels = group_labels(groups, W.shape[1])
         about["groups"] = len(np.unique(labels))
         about["nonzero_groups"] = len(np.unique(labels[(W != 0.0).any(axis=0)]))
+        about["about_groups"] = about_groups(W, groups)
     if model.penalty == "fused_lasso":
         about["jumps"] = int(np.count_nonzero(np.diff(W, axis=1)))
     if model.penalty == "nuclear":
@@ -41,28 +42,25 @@ def describe(model: Any, groups: Any) -> dict[str, Any]:
     return about
 
 
-def _labels(groups: Any, p: int) -> Any:
-    if groups is None:
-        return np.arange(p)
-    return np.arange(p) // groups if isinstance(groups, int) else np.asarray(groups)
-
-
 def table(about: dict[str, Any]) -> str:
     """Return a summary as lines of text, with what applies."""
     seconds = about["seconds"]
     strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:.6g}"
     chosen = f", chosen on {about['folds']} folds by the rule {about['rule']}" if "folds" in about else ""
-    chosen += ", the smallest tried: a smaller --eps goes on" if about.get("smallest") else ""
+    chosen += about.get("edge", "")
+    chosen += ", which is the default; --cv chooses one" if about.get("default") and strength else ""
     skipped = f", {counted(about['skipped'], 'row')} with a missing value left out" if about["skipped"] else ""
     lines = {
         "task": f"{about['task']}: {about['reason']}",
         "data": f"{about['rows']:,} rows, {about['columns']:,} columns, target {', '.join(about['target'])}{skipped}",
         "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}{chosen}",
     }
+    if "classes" in about:
+        lines["classes"] = about["classes"]
     lines |= about_accuracy(about["objective"], about.get("duality_gap", math.nan), about["residual"])
     lines["non-zeros"] = f"{about['nonzeros']:,} of {about['coefficients']:,} coefficients"
     if "groups" in about:
-        lines["groups"] = f"{about['nonzero_groups']:,} of {about['groups']:,} are not zero"
+        lines["groups"] = about["about_groups"]
     for name in ("jumps", "rank"):
         if name in about:
             lines[name] = f"{about[name]:,}"

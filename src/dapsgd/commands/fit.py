@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import argument
 from .._checks import known_name
 from .._disk_cache import is_cold
 from ..io import Dataset
@@ -22,6 +23,7 @@ __all__ = ["run"]
 
 _REGRESSION = ("squared", "huber", "poisson")
 _CLASSIFICATION = ("logistic", "multinomial", "squared_hinge")
+_ENOUGH_ROWS = 20  # to see that a column counts them
 
 
 def run(
@@ -89,6 +91,8 @@ def run(
         "skipped": dataset.skipped,
         "columns": int(dataset.X.shape[1]),
         "target": list(dataset.target_names),
+        **({"classes": model._about_classes()} if task == "classification" else {}),
+        **_counting_column(dataset),
         **about,
         "score": score,
         "score_name": "accuracy" if task == "classification" else "R2",
@@ -102,10 +106,27 @@ def run(
 def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return how the strength was chosen, if it was."""
     if "cv" not in options:
-        return {}
+        return {"default": "alpha" not in options}
     name, mean, error = model._left_out()
-    about = {"folds": model.cv, "rule": model.rule, "smallest": bool(model.alpha_ == model.alphas_.min())}
+    smallest = bool(model.alpha_ == model.alphas_.min())
+    about = {"folds": model.cv, "rule": model.rule, "smallest": smallest, "edge": model._edge()}
     return about | {"left_out": {"name": name, "mean": mean, "standard_error": error}}
+
+
+def _counting_column(dataset: Any) -> dict[str, str]:
+    """Say if a column goes up from row to row in whole numbers: it may only number the rows."""
+    X, names = dataset.X, dataset.feature_names
+    if hasattr(X, "tocsr") or len(X) < _ENOUGH_ROWS:
+        return {}
+    first = np.asarray(X[:_ENOUGH_ROWS], np.float64)
+    steps = np.diff(first, axis=0)
+    counts = (steps >= 1.0).all(axis=0) & (steps.mean(axis=0) < 2.0) & (first == np.floor(first)).all(axis=0)
+    for j in np.flatnonzero(counts):
+        if np.diff(np.asarray(X[:, j], np.float64)).min() >= 1.0:
+            which = int(j) if names is None else names[j]
+            drop = argument("drop", [str(which)])
+            return {"notice": f"column {which!r} counts the rows, and is used as any other; leave it out with {drop}"}
+    return {}
 
 
 def _check_out(out: Path, data: Path) -> None:

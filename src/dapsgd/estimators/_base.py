@@ -17,7 +17,17 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._checks import all_finite, check_finite_csr, finite_array, flag, non_negative
-from .._summaries import about_accuracy, about_result, as_html, as_text, coefficients, counted, penalty_of, picture
+from .._summaries import (
+    about_accuracy,
+    about_groups,
+    about_result,
+    as_html,
+    as_text,
+    coefficients,
+    counted,
+    penalty_of,
+    picture,
+)
 from ..fista import proximal_step
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, NonNegative
@@ -77,6 +87,9 @@ class LinearModel(BaseEstimator):
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         if reset:
             self._names_in_file = self._summary_in_file = None
+            text = _text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
+            if text:
+                raise _not_numbers(text)
         with _naming_text(X):
             read, y = validate_data(
                 self,
@@ -288,7 +301,12 @@ class LinearModel(BaseEstimator):
             titles=self._panels(),
             steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
             penalty=self._penalty_text(),
+            label=self._coefficient_label(),
         )
+
+    def _coefficient_label(self) -> str:
+        classes: Any = getattr(self, "classes_", [])
+        return f"coefficient, for {classes[1]}" if len(classes) == 2 else "coefficient"
 
     def _names(self, names: Any) -> Any:
         """Return the names of the columns, as given or as known; None if there are none."""
@@ -301,7 +319,15 @@ class LinearModel(BaseEstimator):
     def _panels(self) -> list[str]:
         """Return what the rows of the coefficients are: classes or targets."""
         rows, classes = len(np.atleast_2d(self.coef_)), getattr(self, "classes_", None)
-        return list(map(str, classes)) if classes is not None and len(classes) == rows else [f"target {k}" for k in range(rows)]
+        if classes is not None and len(classes) == rows:
+            return [f"class {name}" for name in classes]
+        return [f"target {k}" for k in range(rows)]
+
+    def _about_classes(self) -> str:
+        """Return the classes, and of two which one coefficients above zero speak for."""
+        classes = list(map(str, self.classes_))
+        shown = ", ".join(classes[:5]) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
+        return shown + (f"; coefficients above 0 speak for {classes[1]}" if len(classes) == 2 else "")
 
     def _penalty_name(self) -> str:
         return self.penalty if isinstance(self.penalty, str) else type(self.penalty).__name__
@@ -331,6 +357,10 @@ class LinearModel(BaseEstimator):
         if self.coef_.ndim == 2 and not hasattr(self, "classes_"):
             lines["data"] += f", {counted(len(self.coef_), 'target')}"
         lines["penalty"] = self._penalty_text(6)
+        if hasattr(self, "classes_"):
+            lines["classes"] = self._about_classes()
+        if self.penalty in ("group_lasso", "sparse_group_lasso"):
+            lines["groups"] = about_groups(np.atleast_2d(self.coef_), self.groups)
         if hasattr(self, "result_"):
             return lines | about_result(self.result_)
         if hasattr(self, "objective_"):
@@ -384,9 +414,26 @@ def _naming_text(X: Any) -> Iterator[None]:
         ]
         if not text or "feature names" in str(error):  # which is about other columns than those it was fitted to
             raise
-        shown = ", ".join(map(repr, text[:5])) + (", ..." if len(text) > 5 else "")
-        which, them = ("columns", "them") if len(text) > 1 else ("column", "it")
-        raise ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}") from error
+        raise _not_numbers(text) from error
+
+
+def _not_numbers(columns: list[str]) -> ValueError:
+    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
+    which, them = ("columns", "them") if len(columns) > 1 else ("column", "it")
+    return ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}")
+
+
+def _text_columns(X: Any) -> list[str]:
+    """Return the names of those columns of a pandas or polars frame whose values are text."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return []
+    first = X.iloc[0] if hasattr(X, "iloc") and len(X) else None  # a column of objects may hold anything
+    return [
+        str(name)
+        for j, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True))
+        if str(kind) in ("str", "string", "String")
+        or (str(kind) == "object" and first is not None and isinstance(first.iloc[j], str))
+    ]
 
 
 def _names_of(X: Any) -> list[str] | None:

@@ -16,6 +16,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from .._arguments import argument
 from .._checks import known_name, positive_integer
 from .._summaries import about_score, work
 from ..losses import Squared
@@ -102,7 +103,7 @@ class CrossValidated(LinearModel):
     def _about_fit(self) -> dict[str, str]:
         lines = super()._about_fit()
         if hasattr(self, "alpha_"):
-            lines["penalty"] += ", chosen by cross-validation"
+            lines["penalty"] += f", chosen by cross-validation{self._edge()}"
         if hasattr(self, "path_"):
             lines["left out"] = about_score(*self._left_out())
             lines["work"] = f"{work(self.path_.results)}, after the folds"
@@ -177,6 +178,19 @@ class CrossValidated(LinearModel):
         if self.alphas_.ndim == 1:
             return self.alphas_, self.scores_path_
         return self.alphas_[self._chosen], self.scores_path_[self._chosen]
+
+    def _edge(self) -> str:
+        """Return what is to be said if the scores were best, or the strength was chosen, at the end of what was tried."""
+        if not hasattr(self, "scores_path_"):
+            return ""
+        alphas, scores = self.best_curve()
+        advice = f": a smaller {argument('eps')} goes on" if isinstance(self.alphas, numbers.Integral) else ""
+        if len(alphas) < 2:
+            return ""
+        if self.alpha_ == alphas.min():
+            return f", the smallest tried{advice}"
+        best = alphas[int(np.argmax(scores.mean(axis=1)))]
+        return f"; the mean over the folds is best at the smallest tried{advice}" if best == alphas.min() else ""
 
     def _left_out(self) -> tuple[str, float, float | None]:
         """Return the score of the chosen strength on rows left out: its name, the mean over the folds, the standard error."""
