@@ -175,6 +175,8 @@ class Link:
     def _tell(self, push: Push, reads: bool) -> list[Reply]:
         """Tell the ticket of a message to the shards that hold it; one that was restarted gets the message again."""
         others = self._all[1:]
+        if not others:
+            return []
         replies = dict(zip(others, self._call_each(lambda s: ("push", push, reads, self._key(s)), others), strict=True))
         lack = [s for s in others if _kind_of(replies[s]) == MISSING]
         calls = self._call_each(lambda s: ("push", push._replace(delta=self.message[self._slices[s]]), reads), lack)

@@ -317,12 +317,12 @@ class Shard:
     def _slice_to(self, key: Array | int, answer: Answer | None = None) -> Reply:
         """Answer with the slice."""
         self._bytes += self._slice.x.nbytes
-        return self._array_to(key, self._slice.x)._replace(answer=answer)
+        return self._array_to(key, self._slice.x, answer)
 
-    def _array_to(self, key: Array | int, array: Array) -> Reply:
+    def _array_to(self, key: Array | int, array: Array, answer: Answer | None = None) -> Reply:
         """Answer with an array, by way of the desk with this key if that is known."""
         there = isinstance(key, int) and self._neighbours.deliver(key, array)
-        return Reply(None, self._slice.version, self._durable, None if there else array, True)
+        return Reply(answer, self._slice.version, self._durable, None if there else array, True)
 
     def _ask(self, worker: int, message: tuple[int, int], rows: Array | None, hurry: bool, durable: int) -> Answer:
         """Give a ticket, as the head."""
