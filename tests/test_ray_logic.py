@@ -335,18 +335,18 @@ def test_the_key_of_a_desk_stands_for_an_update(tmp_path):
     desk = Desk((3,), "float64")
     key = desk.place.key
     assert shard.lease(0, incarnation, key).x is not None  # it does not know the desk yet: the slice is in the answer
-    assert shard.exchange(0, (incarnation, 1), key, None, False, 0).answer.kind == UNKNOWN
-    assert shard.stage(0, 0, (incarnation, 1), key).answer.kind == UNKNOWN
+    assert shard.exchange(0, incarnation, 1, key, None, False, 0).answer.kind == UNKNOWN
+    assert shard.stage(0, 0, incarnation, 1, key).answer.kind == UNKNOWN
     assert shard.state()["tickets"] == shard.state()["pushed"] == 0
     assert shard.attach(0, desk.place, 0, 3)
     desk.message[:] = 1.0, 2.0, 4.0
     for _ in range(2):  # the answer to the first was lost
-        reply = shard.exchange(0, (incarnation, 1), key, None, False, 0)
+        reply = shard.exchange(0, incarnation, 1, key, None, False, 0)
         assert (reply.answer.kind, reply.is_here, reply.x) == (GRANTED, True, None)
         assert desk.x.tolist() == [1.0, 2.0, 4.0]
     told = Push(2, 0, PACE, None, message=(incarnation, 3))
     assert shard.push(told, True, key).answer.kind == MISSING
-    assert shard.stage(0, 0, (incarnation, 3), key).answer is None
+    assert shard.stage(0, 0, incarnation, 3, key).answer is None
     assert not shard.push(told, True, key).is_here  # ahead of its turn
     desk.message[:] = 100.0  # what waits is not touched by the next message
     assert shard.push(Push(1, 0, PACE, np.ones(3)), True).x.tolist() == [3.0, 5.0, 9.0]
@@ -357,7 +357,7 @@ def test_the_key_of_a_desk_stands_for_an_update(tmp_path):
 def test_what_is_staged_waits_for_its_ticket_and_outlives_its_worker(tmp_path):
     shard = Shard(setting(tmp_path, index=1, aggregated=False, average=False))
     message, told = (2, 1), Push(0, 0, PACE, None, message=(2, 1))
-    for call in (lambda: shard.stage(0, 0, message, np.ones(3)), lambda: shard.push(told, False), lambda: shard.read(0, 0)):
+    for call in (lambda: shard.stage(0, 0, *message, np.ones(3)), lambda: shard.push(told, False), lambda: shard.read(0, 0)):
         assert call().answer.kind == ASLEEP  # until the driver has said which epoch it is
     shard.wake(0)
     assert shard.push(told, False).answer.kind == MISSING
@@ -365,7 +365,7 @@ def test_what_is_staged_waits_for_its_ticket_and_outlives_its_worker(tmp_path):
     if desk.place is not None:
         shard.attach(0, desk.place, 0, 3)
         desk.message[:] = 1.0
-    shard.stage(0, 0, message, desk.place.key if desk.place is not None else np.ones(3))
+    shard.stage(0, 0, *message, desk.place.key if desk.place is not None else np.ones(3))
     other = Desk((3,), "float64")
     if other.place is not None:
         shard.attach(0, other.place, 0, 3)  # the next process of the worker
@@ -374,7 +374,7 @@ def test_what_is_staged_waits_for_its_ticket_and_outlives_its_worker(tmp_path):
     assert shard.push(told, True).x.tolist() == [1.0, 1.0, 1.0]
     assert shard.state()["repeated"] == 1
     shard.wake(1)
-    for call in (lambda: shard.stage(0, 0, message, np.ones(3)), lambda: shard.push(told, False), lambda: shard.read(0, 0)):
+    for call in (lambda: shard.stage(0, 0, *message, np.ones(3)), lambda: shard.push(told, False), lambda: shard.read(0, 0)):
         assert call().answer.kind == REFUSED  # of an epoch that is over
 
 
@@ -438,9 +438,9 @@ def pushed_to(shard, count, number=0):
     kept = Kept(1 << 20)
     for k in range(count):
         delta, message = np.full(3, 1.0 + number + k), (incarnation, k + 1)
-        reply = shard.exchange(0, message, delta, None, False, durable)
+        reply = shard.exchange(0, *message, delta, None, False, durable)
         kept.add(Push(reply.answer.ticket, 0, reply.answer.pace, delta, read=reply.answer.read))
-        again = shard.exchange(0, message, delta, None, False, durable)  # its answer was lost
+        again = shard.exchange(0, *message, delta, None, False, durable)  # its answer was lost
         durable = again.durable
         assert again.answer == reply.answer
         if shard._writer is not None:
@@ -487,7 +487,7 @@ def test_a_shard_goes_back_to_what_it_saved(tmp_path):
     assert not shard.reopen(newest, [(0, 0)])
     assert shard.reopen(newest, [(0, 0), (1, newest)])
     shard.advance(100, False, RULE)
-    assert shard.exchange(0, (incarnation, 6), np.ones(3), None, False, 0).answer.kind == REFUSED
+    assert shard.exchange(0, incarnation, 6, np.ones(3), None, False, 0).answer.kind == REFUSED
     state = shard.state()
     assert (state["version"], state["applied"], state["pushed"] - state["refused"]) == (newest, newest, newest)
     assert state["refused"] == 1

@@ -161,8 +161,8 @@ class Link:
 
         def call(s: int) -> tuple[Any, ...]:
             if s == 0:
-                return "exchange", self._worker, message, self._sent(s), rows, hurry, self._durable
-            return "stage", self._worker, self._epoch, message, self._sent(s)
+                return "exchange", self._worker, *message, self._sent(s), rows, hurry, self._durable
+            return "stage", self._worker, self._epoch, *message, self._sent(s)
 
         reply: Reply = self._call_each(call, self._all)[0]
         pause = _Pause()

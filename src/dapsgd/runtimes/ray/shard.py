@@ -99,23 +99,24 @@ class Shard:
         return self._neighbours.attach(worker, place, start, stop)
 
     def exchange(
-        self, worker: int, message: tuple[int, int], delta: Array | int, rows: Array | None, hurry: bool, durable: int
+        self, worker: int, incarnation: int, number: int, delta: Array | int, rows: Array | None, hurry: bool, durable: int
     ) -> Reply:
         """Give a ticket to an update, as the head, apply it and read, if its turn has come.
 
         ``hurry`` if the worker cannot keep many more updates without a checkpoint; all shards have that at ``durable``.
+        (Arguments are plain numbers: of what is put together Ray takes longer to make a message.)
         """
         found = self._neighbours.message(delta) if isinstance(delta, int) else delta
         if found is None:
             return self._reply(Answer(UNKNOWN))
-        answer = self._ask(worker, message, rows, hurry, durable)
+        answer = self._ask(worker, incarnation, number, rows, hurry, durable)
         if answer.kind != GRANTED:
             return self._reply(answer)
         assert answer.pace is not None
         self._push(Push(answer.ticket, worker, answer.pace, found, answer.cut))
         return self._reply(answer) if answer.lease < 0 else self._slice_to(delta, answer)
 
-    def stage(self, worker: int, epoch: int, message: tuple[int, int], delta: Array | int) -> Reply:
+    def stage(self, worker: int, epoch: int, incarnation: int, number: int, delta: Array | int) -> Reply:
         """Keep the content of a message, that has no ticket yet, in the place of the worker's last one."""
         stale = self._stale(epoch)
         if stale is not None:
@@ -123,7 +124,7 @@ class Shard:
         found = self._neighbours.message(delta) if isinstance(delta, int) else delta
         if found is None:
             return self._reply(Answer(UNKNOWN))
-        self._staged[worker] = epoch, message, found
+        self._staged[worker] = epoch, (incarnation, number), found
         return self._reply()
 
     def must_wait(self, worker: int, incarnation: int) -> bool:
@@ -324,13 +325,13 @@ class Shard:
         there = isinstance(key, int) and self._neighbours.deliver(key, array)
         return Reply(answer, self._slice.version, self._durable, None if there else array, True)
 
-    def _ask(self, worker: int, message: tuple[int, int], rows: Array | None, hurry: bool, durable: int) -> Answer:
+    def _ask(self, worker: int, incarnation: int, number: int, rows: Array | None, hurry: bool, durable: int) -> Answer:
         """Give a ticket, as the head."""
         order = self._order
         if not order.wants_cut and self._is_due(hurry):
             order.wants_cut = True
         before = order.version
-        answer = order.ask(worker, *message, time.monotonic())
+        answer = order.ask(worker, incarnation, number, time.monotonic())
         if order.version > before:
             self._everywhere = max(self._everywhere, durable)
             if self._setting.log_rows and rows is not None:
