@@ -14,7 +14,7 @@ from ._groups import group_rows, make_partition
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 10  # groups
+_BLOCK = 1 << 8  # groups
 
 
 @validated(lam=non_negative)
@@ -95,14 +95,15 @@ class BoundGroupLasso(NamedTuple):
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest strength whose answer is zero; infinite if a group has no weight."""
         flat = gradient.ravel()[self.order] if self.order.size else gradient.ravel()
-        norms = np.empty(self.weights.size)
-        for first in range(0, norms.size, _BLOCK):  # squares of all of them at once would be another copy
+        largest = 0.0
+        for first in range(0, self.weights.size, _BLOCK):  # squares of all of them at once would be another copy
             starts = self.starts[first : first + _BLOCK + 1]
             squares = flat[starts[0] : starts[-1]].astype(np.float64) ** 2
-            norms[first : first + _BLOCK] = np.sqrt(np.add.reduceat(squares, starts[:-1] - starts[0]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = norms / self.weights
-        return float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(initial=0.0))
+            norms = np.sqrt(np.add.reduceat(squares, starts[:-1] - starts[0]))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratios = norms / self.weights[first : first + _BLOCK]
+            largest = max(largest, float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max()))
+        return largest
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         r"""Return :math:`\lambda \|c\|_2`, which is :math:`\lambda\sqrt g` for unit weights."""
