@@ -256,10 +256,7 @@ class Link:
         results: dict[int, Any] = {}
         todo, since = shards, None
         while True:
-            refs = {}
-            for s in todo:
-                method, *arguments = call(s)
-                refs[s] = getattr(self._shards[s], method).remote(*arguments)
+            refs: dict[int, Any] = {s: self._shards[s].answer.remote(list(call(s))) for s in todo}
             failed, strange, asleep = [], [], []
             for s, ref in refs.items():
                 try:
