@@ -83,3 +83,5 @@ def test_representations_are_short():
 def test_progress_is_shown(capsys):
     ds.solve(cases.problem(), "dap-sgd", max_iter=200, seed=0, progress=True)
     assert "dapsgd" in capsys.readouterr().err
+    ds.path(cases.problem(), n_lams=5, progress=True)
+    assert "5/5" in capsys.readouterr().err

@@ -234,6 +234,7 @@ def test_the_strength_by_cross_validation_and_a_picture():
     expected = ds.DAPRegressorCV("fused_lasso", cv=3, rule="one_se").fit(X, Y)
     assert f"strength {expected.alpha_:.6g}, chosen on 3 folds by the rule one_se" in outcome.output
     assert "picture: c.png" in outcome.output
+    assert "400/400" in done("fit", "t.csv", "--target", "y", "--cv", "3", "--progress", "--out", "b.npz").stderr
     assert Path("c.png").read_bytes().startswith(b"\x89PNG")
     model = models.load("model.npz")
     assert model.alpha_ == expected.alpha_
@@ -244,7 +245,7 @@ def test_the_strength_by_cross_validation_and_a_picture():
 def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):
     said = "the smallest tried: a smaller --eps goes on"
     assert said in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5").output
-    about = json.loads(done("fit", "t.csv", "--target", "y", "--cv", "3", "--json").stdout)["left_out"]
+    about = json.loads(done("fit", "t.csv", "--target", "y", "--cv", "3", "--json").stdout)["held_out"]
     assert about["name"] == "mean squared error"
     assert 0.0 < about["standard_error"] < about["mean"]
     assert said not in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "1e-5").output

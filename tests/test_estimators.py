@@ -547,6 +547,46 @@ def test_the_picture_of_the_folds_marks_the_best_and_the_chosen_strength(rule, s
     plt.close("all")
 
 
+def test_what_lines_are_is_said_below_all_panels():
+    from matplotlib import pyplot as plt
+
+    figure = DAPRegressorCV("l1", alphas=5, cv=3).fit(X, np.column_stack([Y, -Y])).plot_path()
+    (legend,) = figure.legends
+    assert [text.get_text().partition(":")[0] for text in legend.get_texts()] == ["other columns", "chosen"]
+    plt.close("all")
+
+
+def test_one_strength_has_no_path_to_draw():
+    for model in (DAPRegressor(), DAPClassifier()):
+        with pytest.raises(AttributeError, match=f"it tries one strength only; {type(model).__name__}CV has"):
+            model.plot_cv()
+        assert not hasattr(model, "plot_path")
+    with pytest.raises(AttributeError, match="'DAPRegressorCV' object has no attribute 'plot_all'"):
+        _ = DAPRegressorCV().plot_all
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_all_fits_of_a_cross_validation_are_counted_by_one_bar(n_jobs, capsys):
+    DAPRegressorCV("elastic_net", l1_ratio=[0.5, 1.0], alphas=7, cv=3, verbose=True, n_jobs=n_jobs).fit(X, Y)
+    said = capsys.readouterr().err
+    assert "49/49" in said  # two ratios on three folds, and one on all rows
+    assert "fit/s" in said
+    DAPRegressorCV("l1", alphas=7, cv=3).fit(X, Y)
+    assert capsys.readouterr().err == ""
+
+
+def test_how_to_get_the_columns_of_the_fit_out_of_a_frame_is_said():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"w{j}" for j in range(P)])
+    model = DAPRegressor("l1", alpha=0.1).fit(frame, Y)
+    wide = frame.assign(other=1.0)
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- other\nX\[list\(model.feature_names_in_\)\] has"):
+        model.predict(wide)
+    np.testing.assert_array_equal(model.predict(wide[list(model.feature_names_in_)]), model.predict(frame))
+    with pytest.raises(ValueError, match=r"- w0\n$"):  # that remedy would not help
+        model.predict(frame.drop(columns="w0"))
+
+
 def test_fused_coefficients_are_named_together_where_they_are_equal():
     from matplotlib import pyplot as plt
 

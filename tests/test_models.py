@@ -300,9 +300,16 @@ def test_odd_numbers_in_a_file(tmp_path):
 def test_a_loaded_model_says_that_it_has_no_path(tmp_path):
     X = np.random.default_rng(0).standard_normal((30, 3))
     model = ds.DAPRegressorCV("l1", alphas=3, cv=2).fit(X, X[:, 0])
-    assert "left out" in str(model)
+    assert "held out" in str(model)
     models.save(model, tmp_path / "m.npz")
     loaded = models.load(tmp_path / "m.npz")
     for draw in (loaded.plot_cv, loaded.plot_path):
         with pytest.raises(ValueError, match="a model from a file has no path"):
             draw()
+
+
+def test_names_of_a_frame_are_among_the_metadata(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=["a", "b", "c"])
+    models.save(ds.DAPRegressor("l1", alpha=0.1).fit(frame, frame["a"]), tmp_path / "m.npz")
+    assert models.load(tmp_path / "m.npz").metadata_["feature_names"] == ["a", "b", "c"]

@@ -135,11 +135,11 @@ def test_estimators_show_their_fit(fit):
     assert "objective" in str(ds.DAPClassifier("l1", alpha=0.1).fit(X, labels))
 
 
-def test_what_folds_left_out_scored_is_said(fit):
+def test_what_folds_held_out_scored_is_said(fit):
     X = fit[2]
-    score = ["left out", "mean absolute error"]
+    score = ["held out", "mean absolute error"]
     several = ds.DAPRegressorCV("l1", alphas=3, cv=2, scoring="neg_mean_absolute_error").fit(X, X[:, 0])
-    (line,) = (line for line in str(several).splitlines() if line.strip().startswith("left out"))
+    (line,) = (line for line in str(several).splitlines() if line.strip().startswith("held out"))
     assert all(part in line for part in (*score, " ± ", "over the folds"))
     assert f"{-several.scores_path_.mean(axis=1).max():.4g}" in line
     one = ds.DAPRegressorCV("l1", alphas=3, cv=ShuffleSplit(1, random_state=0)).fit(X, X[:, 0])

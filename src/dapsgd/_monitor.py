@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ._progress import bar
 from .dual import duality_gap, has_gap
 from .errors import DivergenceError, NumbersTooLargeError
 from .result import Trace
@@ -125,7 +125,7 @@ class RunMonitor:
         ``briefly`` only its objective: an algorithm that looks at all rows first of all will see whether it is optimal.
         """
         if self._show:
-            self._bar = _bar_class()(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
+            self._bar = bar(total=self._max_iter, unit="it", unit_scale=True, desc="dapsgd", leave=True)
         if self._points:  # the run goes on from a checkpoint
             return self.stopped_by is not None
         if not briefly or self._residuals or self._callbacks:
@@ -270,16 +270,6 @@ class RunMonitor:
         arrived, tol = saved.text("arrived"), saved.number("tol", 0.0, math.inf)
         if arrived is not None and self._tol >= tol:
             self.stopped_by = self._arrived = arrived
-
-
-def _bar_class() -> Any:
-    """Return the progress bar for where this runs: widgets in a notebook that has them, text everywhere else."""
-    from tqdm import TqdmWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TqdmWarning)  # text will do
-        from tqdm.auto import tqdm
-    return tqdm
 
 
 def _finite(value: float) -> float:

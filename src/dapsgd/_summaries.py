@@ -72,7 +72,7 @@ def about_accuracy(objective: float, gap: float, residual: float) -> Lines:
 
 
 def about_score(name: str, mean: float, error: float | None) -> str:
-    """Return the score on rows left out, with its standard error over the folds where there are several."""
+    """Return the score on rows held out, with its standard error over the folds where there are several."""
     return f"{name} {mean:.4g}" + ("" if error is None else f" ± {error:.2g}, over the folds")
 
 

@@ -175,9 +175,7 @@ def fit(
         bool | None, _flag("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
     ] = None,
     cache: Annotated[Path | None, typer.Option(help="A folder for converted data; by default next to the file.")] = None,
-    progress: Annotated[
-        bool | None, _flag("--progress/--no-progress", help="Show progress of a fit without --cv; by default on a terminal.")
-    ] = None,
+    progress: Annotated[bool | None, _flag("--progress/--no-progress", help="Show progress; by default on a terminal.")] = None,
     as_json: _Json = False,
 ) -> None:
     """Fit a regularised linear model to a file of data, and write it to a model file."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import finite_array, positive_integer
+from ._checks import finite_array, flag, positive_integer
 from ._points import further, kept_points
+from ._progress import counting
 from .factored import factored
 from .path_model import PathModel, path_model
 from .problem import Problem
@@ -26,7 +27,7 @@ __all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
 
 Array = np.ndarray[Any, Any]
 
-_HARMLESS = {"tol", "workers", "seed", "progress", "max_iter", "max_passes"}  # options that mean the same whatever runs
+_HARMLESS = {"tol", "workers", "seed", "max_iter", "max_passes"}  # options that mean the same whatever runs
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "algorithm": ("auto",),
     "runtime": ("threads", "serial"),
@@ -89,7 +90,9 @@ class Path:
         return f"Path({len(self)} strengths from {self.lams[0]:.4g} to {self.lams[-1]:.4g}, {passes:.4g} passes)"
 
 
-def path(problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = None, **options: Any) -> Path:
+def path(
+    problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = None, progress: bool = False, **options: Any
+) -> Path:
     """Solve a problem along decreasing strengths of its regulariser, each from the answer before.
 
     The strength is the regulariser's ``lam``: its value in the problem given does not matter. For ``Slope`` it is a factor on
@@ -105,6 +108,8 @@ def path(problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = N
         The smallest strength is ``eps`` times the largest.
     lams : array, optional
         The strengths themselves; solved in decreasing order.
+    progress : bool
+        Show a bar that counts the strengths.
     **options
         For :func:`dapsgd.solve`: ``algorithm``, ``tol``, ``workers`` and the others; ``x0`` is where the first one starts.
 
@@ -132,11 +137,21 @@ def path(problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = N
         strengths = decreasing(problem.lam_max(), positive_integer("n_lams", n_lams), eps)
     else:
         strengths = checked_strengths("lams", lams)
-    return path_of(problem, strengths, [with_strength(problem.regularizer, lam) for lam in strengths], **options)
+    terms = [with_strength(problem.regularizer, lam) for lam in strengths]
+    with counting(flag("progress", progress), len(strengths), "strength") as count:
+        return path_of(problem, strengths, terms, each=count, **options)
 
 
-def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: Any = None, **options: Any) -> Path:
-    """Solve a problem with one regulariser after another, each from the answer before."""
+def path_of(
+    problem: Problem,
+    lams: Array,
+    regularizers: Iterable[Any],
+    *,
+    each: Callable[[], None] = lambda: None,
+    x0: Any = None,
+    **options: Any,
+) -> Path:
+    """Solve a problem with one regulariser after another, each from the answer before; ``each`` is called after every one."""
     results: list[Result] = []
     found: list[Array] = []
     free = x0 is None and _asks_for_nothing(options)
@@ -153,6 +168,7 @@ def path_of(problem: Problem, lams: Array, regularizers: Iterable[Any], *, x0: A
                 result = solve(there, x0=_start(there, lams[: k + 1], found) if found else x0, **options)
             found = [*found[-1:], posed.pack(result.x, result.intercept)]
             results.append(result if factor is None else factor.restore(regularizer, result))
+            each()
     return Path(
         lams=np.asarray(lams, dtype=np.float64),
         coefs=np.stack([result.x for result in results], axis=-1),

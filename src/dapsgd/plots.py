@@ -121,8 +121,7 @@ def plot_path(
             ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
         ax.set_ylabel("coefficient")
         _dress_strengths(ax, found.lams, chosen)
-        if chosen is not None:
-            ax.legend(frameon=False, fontsize=8, loc="best")
+    _legend(figure)
     kind = found.results[0].penalty.partition(" of strength ")[0] if penalty is None and found.results else penalty
     _title(figure, "Coefficients along the strength" + (f" of {kind}" if kind else ""))
     if path is not None:
@@ -137,18 +136,21 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
     alive, named = np.flatnonzero(coefs.any(axis=1)), [j for group in groups for j in group]
     rest = np.setdiff1d(alive, named)
     if rest.size:
-        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8)
+        label = ["other columns"] + ["_"] * (rest.size - 1)
+        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
     colours = pyplot().get_cmap("tab10").colors
     for group, colour in zip(groups, colours, strict=False):
         ax.plot(lams, coefs[group].T, color=colour, linewidth=1.2)
     ends = [coefs[group, -1].mean() for group in groups]
     order = np.argsort(ends)
     low, high = ax.get_ylim()
-    heights = _spread([(ends[k] - low) / (high - low) for k in order])
-    for k, height in zip(order, heights, strict=True):
+    true = [(ends[k] - low) / (high - low) for k in order]
+    for k, end, height in zip(order, true, _spread(true), strict=True):
+        lead: dict[str, Any] = {"color": colours[k], "linewidth": 0.6, "clip_on": False, "transform": ax.transAxes}
+        ax.plot([1.0, 1.04], [end, height], **lead)  # from the line's end to its name
         more = f" and {len(groups[k]) - 1} more" if len(groups[k]) > 1 else ""
         style: dict[str, Any] = {"color": colours[k], "fontsize": 8, "va": "center", "parse_math": False}
-        ax.text(1.02, height, names[groups[k][0]] + more, transform=ax.transAxes, **style)
+        ax.text(1.05, height, names[groups[k][0]] + more, transform=ax.transAxes, **style)
 
 
 def _together(values: Any, most: int = _NAMED_LINES) -> list[list[int]]:
@@ -273,7 +275,7 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
     from .estimators.cv import errors_of
 
-    figure = pyplot().figure(figsize=(6.0, 3.8), layout="constrained")
+    figure = pyplot().figure(figsize=(6.0, 4.2), layout="constrained")
     ax = figure.add_subplot()
     alphas, scores = model.best_curve()
     name, scores = errors_of(model.score_name_, scores)
@@ -298,11 +300,19 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     )
     within = ", within one standard error" if model.rule == "one_se" else ""
     _dress_strengths(ax, alphas, model.alpha_, within)
-    ax.legend(frameon=False, fontsize=8)
+    _legend(figure)
     _title(figure, f"Cross-validation of the strength of {model._penalty_name()}, on {folds} folds")
     if path is not None:
         save(figure, path)
     return figure
+
+
+def _legend(figure: Figure) -> None:
+    """Say below a picture what its lines are, once for all panels."""
+    found = [ax.get_legend_handles_labels() for ax in figure.axes]
+    named = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
+    if named:
+        figure.legend(named.values(), named, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
 
 
 def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") -> None:

@@ -65,8 +65,8 @@ def table(about: dict[str, Any]) -> str:
         if name in about:
             lines[name] = f"{about[name]:,}"
     lines[about["score_name"]] = f"{about['score']:.4f} on these data"
-    if "left_out" in about:
-        lines["left out"] = about_score(*about["left_out"].values())
+    if "held_out" in about:
+        lines["held out"] = about_score(*about["held_out"].values())
     passes, workers = counted(about["passes"], "pass", "passes"), by_workers(about["workers"], about["algorithm"])
     lines["work"] = f"{counted(about['iterations'], 'iteration')}, {passes}, {workers}"
     lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit"

@@ -61,7 +61,7 @@ def run(
     task, why = _task(task, loss, dataset.y)
     options = options | {
         "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
-        "verbose": progress and "cv" not in options,  # whose bars would be hundreds
+        "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset.y)
     if progress and is_cold():
@@ -107,10 +107,10 @@ def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return how the strength was chosen, if it was."""
     if "cv" not in options:
         return {"default": "alpha" not in options}
-    name, mean, error = model._left_out()
+    name, mean, error = model._held_out()
     smallest = bool(model.alpha_ == model.alphas_.min())
     about = {"folds": model.cv, "rule": model.rule, "smallest": smallest, "edge": model._edge()}
-    return about | {"left_out": {"name": name, "mean": mean, "standard_error": error}}
+    return about | {"held_out": {"name": name, "mean": mean, "standard_error": error}}
 
 
 def _counting_column(dataset: Any) -> dict[str, str]:

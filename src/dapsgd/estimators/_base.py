@@ -250,7 +250,7 @@ class LinearModel(BaseEstimator):
         check_is_fitted(self)
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
         given = self._by_name(X)
-        with _naming_text(given):
+        with _naming_text(given), self._naming_columns(given):
             read = validate_data(self, X, reset=False, **options) if given is X else check_array(given, **options)
         _check_frame(given, read)
         if isinstance(read, np.ndarray):
@@ -259,6 +259,18 @@ class LinearModel(BaseEstimator):
             check_finite_csr("X", read)
         result: Array = safe_sparse_dot(read, self.coef_.T, dense_output=True) + self.intercept_
         return result
+
+    @contextmanager
+    def _naming_columns(self, X: Any) -> Iterator[None]:
+        """Say how to get the columns of the fit out of a frame, where scikit-learn says only that it has others as well."""
+        try:
+            yield
+        except ValueError as error:
+            names, there = getattr(self, "feature_names_in_", None), _names_of(X)
+            if "feature names" not in str(error) or names is None or there is None or not set(names) <= set(there):
+                raise
+            remedy = "X[list(model.feature_names_in_)] has the columns of the fit, in their order"
+            raise ValueError(f"{str(error).rstrip()}\n{remedy}") from None
 
     def _by_name(self, X: Any) -> Any:
         """Return the columns of a frame that have the names in a model's file, in their order; X if it has no names."""
@@ -385,6 +397,14 @@ class LinearModel(BaseEstimator):
         if "text/html" in bundle:
             bundle["text/html"] = self._with_fit(bundle["text/html"])
         return bundle
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("plot_cv", "plot_path"):
+                kind = type(self).__name__
+                raise AttributeError(f"{kind} has no {name}, because it tries one strength only; {kind}CV has", name=name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _bounded(self) -> bool:
         """Tell whether the coefficients are bounded, which may leave no good fit."""

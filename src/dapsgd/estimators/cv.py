@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arguments import argument
 from .._checks import known_name, positive_integer
+from .._progress import counting
 from .._summaries import about_score, work
 from ..losses import Squared
 from ..path import Path, checked_strengths, decreasing, path_of, with_strength
@@ -75,11 +76,18 @@ class CrossValidated(LinearModel):
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
         splits = list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
         score = self._scorer(loss)
-        options = self._options() | {"progress": False}
+        options = self._options()
+        del options["progress"]  # of each fit: here it is that of all together
         tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads", verbose=int(self.verbose))(
-            delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
-        )
+        with counting(bool(self.verbose), grids[0].size * (len(tasks) + 1), "fit") as count:
+            options["each"] = count
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
+            )
+            scores = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1).transpose(0, 2, 1)
+            r, k = choose(scores, self.rule)
+            terms = [self._at(alpha, problem.shape, ratios[r]) for alpha in grids[r]]
+            self.path_ = path_of(problem, grids[r], terms, **options)
         missed = sum(count for _, count in found)
         if missed and self.tol != 0.0:
             warnings.warn(
@@ -88,15 +96,11 @@ class CrossValidated(LinearModel):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        scores = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1).transpose(0, 2, 1)
-        r, k = choose(scores, self.rule)
         self.alpha_ = float(grids[r, k])
         self.l1_ratio_ = ratios[r]
         self.alphas_ = grids if multiple else grids[0]
         self.scores_path_ = scores if multiple else scores[0]
         self._chosen = r
-        terms = [self._at(alpha, problem.shape, ratios[r]) for alpha in grids[r]]
-        self.path_ = path_of(problem, grids[r], terms, **options)
         self._warn(self.path_.results[k])
         self._keep(problem, self.path_.results[k])
 
@@ -105,7 +109,7 @@ class CrossValidated(LinearModel):
         if hasattr(self, "alpha_"):
             lines["penalty"] += f", chosen by cross-validation{self._edge()}"
         if hasattr(self, "path_"):
-            lines["left out"] = about_score(*self._left_out())
+            lines["held out"] = about_score(*self._held_out())
             lines["work"] = f"{work(self.path_.results)}, after the folds"
         return lines
 
@@ -134,7 +138,7 @@ class CrossValidated(LinearModel):
     def _score_fold(
         self, data: Data, loss: Any, ratio: Any, grid: Array, train: Array, test: Array, score: Score, options: dict[str, Any]
     ) -> tuple[list[float], int]:
-        """Return the score of every strength on the rows left out, and how many fits did not reach the tolerance."""
+        """Return the score of every strength on the rows held out, and how many fits did not reach the tolerance."""
         kept, left = data.rows(train), data.rows(test)
         problem = self._pose(kept.X, kept.targets, loss, normalised(kept.weights))
         terms = [self._at(alpha, problem.shape, ratio) for alpha in grid]
@@ -148,7 +152,7 @@ class CrossValidated(LinearModel):
         return scores, sum(not result.converged for result in found.results)
 
     def _scorer(self, loss: Any) -> Score:
-        """Return what scores a model, larger is better: by default, minus the mean loss of the rows left out."""
+        """Return what scores a model, larger is better: by default, minus the mean loss of the rows held out."""
         if self.scoring is None:
             squared = type(loss) is Squared
             self.score_name_ = "minus the mean squared error" if squared else "minus the mean loss"
@@ -192,8 +196,8 @@ class CrossValidated(LinearModel):
         best = alphas[int(np.argmax(scores.mean(axis=1)))]
         return f"; the mean over the folds is best at the smallest tried{advice}" if best == alphas.min() else ""
 
-    def _left_out(self) -> tuple[str, float, float | None]:
-        """Return the score of the chosen strength on rows left out: its name, the mean over the folds, the standard error."""
+    def _held_out(self) -> tuple[str, float, float | None]:
+        """Return the score of the chosen strength on rows held out: its name, the mean over the folds, the standard error."""
         alphas, scores = self.best_curve()
         name, scores = errors_of(self.score_name_, scores[int(np.argmin(np.abs(alphas - self.alpha_)))])
         return name, float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
@@ -293,7 +297,7 @@ class DAPRegressorCV(CrossValidated, RegressorBase):
     cv : int, splitter, list of splits, or None
         As in scikit-learn; None is five folds. A fold's rows are copied to memory.
     scoring : str, scorer or None
-        What chooses. None is the mean loss of the rows left out, which for the squared loss is the mean squared error.
+        What chooses. None is the mean loss of the rows held out, which for the squared loss is the mean squared error.
     rule : {"best", "one_se"}
         Take the strength with the best mean score, or the largest one whose mean is within one standard error of it.
     n_jobs : int, optional
@@ -422,7 +426,7 @@ class DAPClassifierCV(CrossValidated, ClassifierBase):
     cv : int, splitter, list of splits, or None
         As in scikit-learn; None is five stratified folds.
     scoring : str, scorer or None
-        What chooses. None is the mean loss of the rows left out, which for the logistic loss is the log loss.
+        What chooses. None is the mean loss of the rows held out, which for the logistic loss is the log loss.
     loss, groups, weights, bounds, positive, l2, fit_intercept, class_weight, random_state, verbose
         As in :class:`DAPClassifier`.
     algorithm, runtime, workers, step, batch_size, tol, max_passes

@@ -14,6 +14,7 @@ from typing import Any
 
 from .._checks import known_name, positive_integer
 from .._files import write_text
+from .._progress import bar
 from ..plots import pyplot, save
 from ..runtimes._plan import available_cores
 from ._tasks import Claim, Numbers, Part, Settings, Store, Task
@@ -92,22 +93,20 @@ def _run(tasks: Sequence[Task], store: Store, again: bool, progress: bool, say: 
     open_tasks = [task for task in tasks if again or store.get(task.key) is None]
     if len(open_tasks) < len(tasks):
         say(f"{len(tasks) - len(open_tasks)} of {len(tasks)} tasks were done before")
-    bar: Any = None
+    shown: Any = None
     if progress and open_tasks:
-        from tqdm.auto import tqdm
-
         total = sum(task.seconds for task in open_tasks)
-        bar = tqdm(total=total, bar_format="{l_bar}{bar}| {elapsed} of about {elapsed} + {remaining}{postfix}")
+        shown = bar(total=total, bar_format="{l_bar}{bar}| {elapsed} of about {elapsed} + {remaining}{postfix}")
     try:
         for task in open_tasks:
-            if bar is not None:
-                bar.set_postfix_str(task.key)
+            if shown is not None:
+                shown.set_postfix_str(task.key)
             store.put(task.key, task.run())
-            if bar is not None:
-                bar.update(task.seconds)
+            if shown is not None:
+                shown.update(task.seconds)
     finally:
-        if bar is not None:
-            bar.close()
+        if shown is not None:
+            shown.close()
 
 
 def _section(part: Part, store: Store, settings: Settings) -> Section:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._checks import flag
 from .._files import replacing_folder
+from .._progress import bar
 from ..errors import FileFormatError
 from ._dataset import Array, Dataset
 from ._formats import check_path, open_source
@@ -129,17 +130,14 @@ def _given(options: Any) -> Any:
 
 def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str, Any]:
     """Write the arrays of a source to a folder, and return what is to be known of them."""
-    from tqdm.auto import tqdm
-
     labels = Labels(path, source.target_names)
     smallest, largest, entries, columns = 1 << 62, 0, 0, 0
     size = path.stat().st_size
     with ExitStack() as stack:
         out: dict[str, GrowingArray] = {}
-        bar = stack.enter_context(
-            tqdm(total=size, unit="B", unit_scale=True, desc=f"converting {path.name}", disable=not progress)
-        )
-        for X, y, _ in source.blocks(lambda read: bar.update(min(read, size) - bar.n)):
+        options = {"unit": "B", "unit_scale": True, "desc": f"converting {path.name}", "disable": not progress}
+        shown = stack.enter_context(bar(total=size, **options))
+        for X, y, _ in source.blocks(lambda read: shown.update(min(read, size) - shown.n)):
             if not out:
                 columns = X.shape[1]
                 out = _arrays(folder, source, columns, y)
@@ -158,7 +156,7 @@ def _write(path: Path, source: Source, folder: Path, progress: bool) -> dict[str
                 out["X"].append(X)
             if y is not None:
                 out["y"].append(labels.encode(y))
-        bar.update(size - bar.n)
+        shown.update(size - shown.n)
     if not out:
         raise no_rows(path, source)
     zero_based = None
