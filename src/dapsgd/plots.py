@@ -141,16 +141,16 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
     colours = pyplot().get_cmap("tab10").colors
     for group, colour in zip(groups, colours, strict=False):
         ax.plot(lams, coefs[group].T, color=colour, linewidth=1.2)
-    ends = [coefs[group, -1].mean() for group in groups]
+    ends = [coefs[group[0], -1] for group in groups]
     order = np.argsort(ends)
     low, high = ax.get_ylim()
-    true = [(ends[k] - low) / (high - low) for k in order]
-    for k, end, height in zip(order, true, _spread(true), strict=True):
-        lead: dict[str, Any] = {"color": colours[k], "linewidth": 0.6, "clip_on": False, "transform": ax.transAxes}
-        ax.plot([1.0, 1.04], [end, height], **lead)  # from the line's end to its name
+    heights = _spread([(ends[k] - low) / (high - low) for k in order])
+    for k, height in zip(order, heights, strict=True):
         more = f" and {len(groups[k]) - 1} more" if len(groups[k]) > 1 else ""
         style: dict[str, Any] = {"color": colours[k], "fontsize": 8, "va": "center", "parse_math": False}
-        ax.text(1.05, height, names[groups[k][0]] + more, transform=ax.transAxes, **style)
+        lead = {"arrowstyle": "-", "color": colours[k], "linewidth": 0.6, "relpos": (0.0, 0.5), "shrinkB": 0.0}
+        place: dict[str, Any] = {"xytext": (1.05, height), "textcoords": "axes fraction", "annotation_clip": False}
+        ax.annotate(names[groups[k][0]] + more, (lams[-1], ends[k]), arrowprops=lead, **place, **style)
 
 
 def _together(values: Any, most: int = _NAMED_LINES) -> list[list[int]]:
@@ -275,7 +275,7 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
     from .estimators.cv import errors_of
 
-    figure = pyplot().figure(figsize=(6.0, 4.2), layout="constrained")
+    figure = pyplot().figure(figsize=(6.0, 4.4), layout="constrained")
     ax = figure.add_subplot()
     alphas, scores = model.best_curve()
     name, scores = errors_of(model.score_name_, scores)
@@ -312,7 +312,7 @@ def _legend(figure: Figure) -> None:
     found = [ax.get_legend_handles_labels() for ax in figure.axes]
     named = {label: handle for handles, labels in found for handle, label in zip(handles, labels, strict=True)}
     if named:
-        figure.legend(named.values(), named, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+        figure.legend(named.values(), named, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
 
 
 def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") -> None:
