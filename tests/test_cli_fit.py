@@ -371,8 +371,8 @@ WRONG = {
     "missing values in NPZ": (("fit", "t.npz", "--skip-missing"), "--skip-missing means nothing"),
     "text alpha": ((*FIT, "--alpha", "much"), "--alpha"),
     "infinite alpha": ((*FIT, "--alpha", "inf"), "alpha"),
-    "l1_ratio out of range": ((*FIT, "--penalty", "elastic_net", "--l1-ratio", "2"), "l1_ratio"),
-    "l1_ratio for l1": ((*FIT, "--l1-ratio", "0.5"), "l1_ratio"),
+    "l1_ratio out of range": ((*FIT, "--penalty", "elastic_net", "--l1-ratio", "2"), "--l1-ratio"),
+    "l1_ratio for l1": ((*FIT, "--l1-ratio", "0.5"), "--l1-ratio"),
     "negative l2": ((*FIT, "--l2", "-1"), "l2"),
     "delta without huber": ((*FIT, "--delta", "1"), "--delta"),
     "delta of zero": ((*FIT, "--loss", "huber", "--delta", "0"), "delta"),
@@ -398,7 +398,7 @@ WRONG = {
     "no workers": ((*FIT, "--algorithm", "dap-sgd", "--workers", "0"), "--workers"),
     "workers for one worker": ((*FIT, "--algorithm", "p-sgd", "--workers", "2"), "workers"),
     "negative tol": ((*FIT, "--tol", "-1"), "tol"),
-    "no passes": ((*FIT, "--max-passes", "0"), "max_passes"),
+    "no passes": ((*FIT, "--max-passes", "0"), "--max-passes"),
     "negative seed": ((*FIT, "--seed", "-1"), "--seed"),
     "unknown drop": ((*FIT, "--drop", "z"), "--drop 'z'"),
     "drop the target": ((*FIT, "--drop", "y"), "--drop and --target"),
@@ -620,3 +620,25 @@ def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
     assert "default" not in outcome.output
     outcome = CliRunner().invoke(app, [str(part) for part in [*call, "--penalty", "group_lasso", "--groups", "3"]])
     assert "--groups 3 must be a size that divides the 4 columns" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--alpha", "-1"), "--alpha must be finite and >= 0; got -1.0"),
+        (("--l1-ratio", "0.5"), "--l1-ratio must be left out unless penalty is"),
+        (("--max-passes", "0"), "--max-passes must be finite and > 0"),
+        (("--cv", "1000"), "--cv must be at most 120, the number of rows; got 1000"),
+    ],
+)
+def test_a_wrong_value_is_told_by_the_name_of_its_option(options, said):
+    outcome = call("fit", "t.csv", "--target", "y", *options)
+    assert outcome.exit_code == 2
+    assert f"error: {said}" in outcome.stderr
+
+
+def test_options_are_shown_by_what_they_are_about():
+    shown = done("fit", "--help").output
+    titles = ["The data", "What is written", "The model", "The strength of the penalty", "How it is solved"]
+    places = [shown.index(title) for title in titles]
+    assert places == sorted(places)

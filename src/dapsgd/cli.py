@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -25,9 +27,15 @@ app = typer.Typer(
 )
 
 
-def _flag(*names: str, **options: Any) -> Any:
-    """Return an option that takes no value, and is not shown as if it did."""
-    return typer.Option(*names, metavar="", **options)
+def _flag(*names: str, metavar: str = "", **options: Any) -> Any:
+    """Return an option; unless it is given a ``metavar`` it takes no value, and is not shown as if it did."""
+    return typer.Option(*names, metavar=metavar, **options)
+
+
+_data, _output, _model, _strength, _solving = (
+    partial(_flag, rich_help_panel=title)
+    for title in ("The data", "What is written", "The model", "The strength of the penalty", "How it is solved")
+)
 
 
 def _version(show: bool) -> None:
@@ -112,71 +120,101 @@ def fit(
     data: Annotated[Path, typer.Argument(help="CSV, svmlight, NPY, NPZ, Parquet or Arrow; its ending says which.")],
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="The target's column, by name or position (-1: the last); again for more."),
+        _data("--target", metavar="COLUMN", help="The target's column, by name or position (-1: the last); again for more."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Where to write the model.")] = Path("model.npz"),
-    plot: Annotated[Path | None, typer.Option(help="Where to save a picture of the coefficients.")] = None,
-    task: Annotated[str, typer.Option(help="regression, classification, or auto: by the loss and the target.")] = "auto",
+    drop: Annotated[
+        list[str] | None,
+        _data("--drop", metavar="COLUMN", help="A column to leave out, by name or position; again for more."),
+    ] = None,
+    skip_missing: Annotated[bool, _data("--skip-missing", help="Leave out rows in which a value is missing.")] = False,
+    header: Annotated[bool | None, _data("--header/--no-header", help="Whether a CSV file starts with names.")] = None,
+    zero_based: Annotated[bool | None, _data("--zero-based/--one-based", help="The first index of an svmlight file.")] = None,
+    n_features: Annotated[
+        int | None, _data("--n-features", metavar="COUNT", min=1, help="The number of columns of an svmlight file.")
+    ] = None,
+    dtype: Annotated[str | None, _data("--dtype", metavar="NAME", help="float32 or float64.")] = None,
+    convert: Annotated[
+        bool | None, _data("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
+    ] = None,
+    cache: Annotated[
+        Path | None, _data("--cache", metavar="FOLDER", help="A folder for converted data; by default next to the file.")
+    ] = None,
+    out: Annotated[Path, _output("--out", metavar="FILE", help="Where to write the model.")] = Path("model.npz"),
+    plot: Annotated[Path | None, _output("--plot", metavar="FILE", help="Where to save a picture of the coefficients.")] = None,
+    progress: Annotated[
+        bool | None, _output("--progress/--no-progress", help="Show progress; by default on a terminal.")
+    ] = None,
+    as_json: Annotated[bool, _output("--json", help="Print the summary as JSON.")] = False,
+    task: Annotated[
+        str, _model("--task", metavar="NAME", help="regression, classification, or auto: by the loss and the target.")
+    ] = "auto",
     loss: Annotated[
-        str | None, typer.Option(help="squared, huber, poisson; logistic, multinomial, squared_hinge. By the task.")
+        str | None,
+        _model("--loss", metavar="NAME", help="squared, huber, poisson; logistic, multinomial, squared_hinge. By the task."),
     ] = None,
-    penalty: Annotated[str, typer.Option(help=f"{', '.join(REGULARIZERS)}.")] = "l1",
-    alpha: Annotated[float | None, typer.Option(help="The strength of the penalty; 1 for regression, else 0.01.")] = None,
+    penalty: Annotated[str, _model("--penalty", metavar="NAME", help=f"{', '.join(REGULARIZERS)}.")] = "l1",
+    groups: Annotated[
+        str | None,
+        _model(
+            "--groups", metavar="HOW", help="A size, prefix:_ (names up to the first _), or a file with a label per column."
+        ),
+    ] = None,
+    l1_ratio: Annotated[
+        float | None, _model("--l1-ratio", metavar="SHARE", help="The share of the L1 norm, where the penalty has one.")
+    ] = None,
+    l2: Annotated[float | None, _model("--l2", metavar="NUMBER", help="The strength of an additional squared norm.")] = None,
+    delta: Annotated[float | None, _model("--delta", metavar="NUMBER", help="Where the Huber loss becomes a line.")] = None,
+    bounds: Annotated[
+        tuple[float, float] | None, _model("--bounds", metavar="LOW HIGH", help="The least and the largest coefficient: box.")
+    ] = None,
+    positive: Annotated[bool, _model("--positive", help="Allow no negative coefficient.")] = False,
+    intercept: Annotated[bool, _model("--intercept/--no-intercept", help="Fit a constant.")] = True,
+    standardize: Annotated[
+        bool, _model("--standardize", help="Penalise columns scaled alike; coefficients are in the original units.")
+    ] = False,
+    alpha: Annotated[
+        float | None, _strength("--alpha", metavar="NUMBER", help="The strength itself; 1 for regression, else 0.01.")
+    ] = None,
     cv: Annotated[
-        int | None, typer.Option(min=2, metavar="FOLDS", help="Choose the strength by cross-validation on so many folds.")
+        int | None, _strength("--cv", min=2, metavar="FOLDS", help="Choose it by cross-validation on so many folds.")
     ] = None,
     rule: Annotated[
         str | None,
-        typer.Option(help="With --cv: best (the default), or one_se, the largest within one standard error."),
+        _strength(
+            "--rule", metavar="NAME", help="With --cv: best (the default), or one_se, the largest within one standard error."
+        ),
     ] = None,
     eps: Annotated[
-        float | None, typer.Option(help="With --cv: the smallest strength tried, as a share of the largest; by default 0.001.")
+        float | None,
+        _strength("--eps", metavar="SHARE", help="With --cv: the smallest tried, as a share of the largest; by default 0.001."),
     ] = None,
-    groups: Annotated[
-        str | None, typer.Option(help="A size, prefix:_ (names up to the first _), or a file with a label per column.")
+    algorithm: Annotated[
+        str | None, _solving("--algorithm", metavar="NAME", help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")
     ] = None,
-    l1_ratio: Annotated[float | None, typer.Option(help="The share of the L1 norm, where the penalty has one.")] = None,
-    l2: Annotated[float | None, typer.Option(help="The strength of an additional squared norm.")] = None,
-    delta: Annotated[float | None, typer.Option(help="Where the Huber loss becomes a line.")] = None,
-    bounds: Annotated[tuple[float, float] | None, typer.Option(help="The least and the largest coefficient: box.")] = None,
-    positive: Annotated[bool, _flag("--positive", help="Allow no negative coefficient.")] = False,
-    intercept: Annotated[bool, _flag("--intercept/--no-intercept", help="Fit a constant.")] = True,
-    standardize: Annotated[
-        bool,
-        typer.Option(
-            "--standardize", help="Penalise columns scaled alike; coefficients are in the original units.", metavar=""
-        ),
-    ] = False,
-    algorithm: Annotated[str | None, typer.Option(help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
+        _solving(
+            "--workers",
+            metavar="COUNT",
             min=1,
             help="Workers of dap-svrg, dap-sgd and so on, one for each core by default; fista, gram, working-set and p-sgd "
             "have one.",
         ),
     ] = None,
-    tol: Annotated[float | None, typer.Option(help="The relative accuracy; 1e-4 by default.")] = None,
-    max_passes: Annotated[float | None, typer.Option(help="Stop after so many passes over the data.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random choice of rows.")] = None,
+    tol: Annotated[float | None, _solving("--tol", metavar="NUMBER", help="The relative accuracy; 1e-4 by default.")] = None,
+    max_passes: Annotated[
+        float | None, _solving("--max-passes", metavar="NUMBER", help="Stop after so many passes over the data.")
+    ] = None,
+    seed: Annotated[int | None, _solving("--seed", metavar="NUMBER", min=0, help="Seed of the random choice of rows.")] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Keep the run in this file, every five seconds and when it is ended by a signal.")
+        Path | None,
+        _solving(
+            "--checkpoint",
+            metavar="FILE",
+            help="Keep the run in this file, every five seconds and when it is ended by a signal.",
+        ),
     ] = None,
-    resume: Annotated[bool, _flag("--resume", help="Go on from the checkpoint, if it is there.")] = False,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out, by name or position; again for more.")
-    ] = None,
-    header: _Header = None,
-    zero_based: _ZeroBased = None,
-    n_features: Annotated[int | None, typer.Option(min=1, help="The number of columns of an svmlight file.")] = None,
-    skip_missing: Annotated[bool, _flag("--skip-missing", help="Leave out rows in which a value is missing.")] = False,
-    dtype: Annotated[str | None, typer.Option(help="float32 or float64.")] = None,
-    convert: Annotated[
-        bool | None, _flag("--convert/--no-convert", help="Convert the data once; by default if over 50 MB.")
-    ] = None,
-    cache: Annotated[Path | None, typer.Option(help="A folder for converted data; by default next to the file.")] = None,
-    progress: Annotated[bool | None, _flag("--progress/--no-progress", help="Show progress; by default on a terminal.")] = None,
-    as_json: _Json = False,
+    resume: Annotated[bool, _solving("--resume", help="Go on from the checkpoint, if it is there.")] = False,
 ) -> None:
     """Fit a regularised linear model to a file of data, and write it to a model file."""
     from .commands import fit as command
@@ -375,8 +413,15 @@ def _explained(kept: Path | None = None) -> Iterator[None]:
         typer.echo(f"error: {error or 'out of memory'}", err=True)
         raise typer.Exit(1) from None
     except (ValueError, TypeError, OSError, ImportError, DapsgdError) as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_as_called(str(error))}", err=True)
         raise typer.Exit(2) from None
+
+
+def _as_called(message: str) -> str:
+    """Return a message that begins with the name of a parameter so that it begins with the option."""
+    name, space, rest = message.partition(" ")
+    known = name != "data" and name in inspect.signature(fit).parameters
+    return f"--{name.replace('_', '-')}{space}{rest}" if known else message
 
 
 def _check_picture(path: Path, option: str = "--out") -> None:

@@ -58,6 +58,8 @@ def run(
     if dataset.y is None:
         raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
     read = time.perf_counter() - start
+    if options.get("cv", 0) > len(dataset.y):
+        raise ValueError(f"--cv must be at most {len(dataset.y)}, the number of rows; got {options['cv']}")
     task, why = _task(task, loss, dataset.y)
     options = options | {
         "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
