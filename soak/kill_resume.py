@@ -101,8 +101,8 @@ def main() -> None:
     run(1, 1000, None)
     lengths, answers = {}, {}
     for workers in (1, 2):
-        took = min(run(workers, 5000, None).seconds for _ in range(2))
-        lengths[workers] = max(20_000, int(5000 * options.seconds / took))
+        took = min(run(workers, 50_000, None).seconds for _ in range(2))
+        lengths[workers] = max(20_000, int(50_000 * options.seconds / took))
         answers[workers] = run(workers, lengths[workers], None)
         print(f"{workers} workers: {lengths[workers]} iterations, {answers[workers].seconds:.1f} s of work", flush=True)
     rng, kills, warned, began = random.Random(options.seed), 0, 0, time.perf_counter()
