@@ -13,7 +13,7 @@ from ._files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .estimators.cv import CrossValidated
+    from .estimators._search import CrossValidated
     from .path import Path
     from .result import Result, Trace
 
@@ -273,7 +273,7 @@ def _round_step(count: int, most: int = 8) -> int:
 
 def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
-    from .estimators.cv import errors_of
+    from .estimators._search import errors_of
 
     figure = pyplot().figure(figsize=(6.0, 4.4), layout="constrained")
     ax = figure.add_subplot()

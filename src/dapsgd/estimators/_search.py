@@ -1,0 +1,277 @@
+"""How a strength is chosen: the grid, the folds, the scores, the rule."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from .._arguments import argument
+from .._checks import known_name, positive_integer
+from .._progress import counting
+from .._summaries import about_score, work
+from ..losses import Squared
+from ..path import Path, checked_strengths, decreasing, path_of, with_strength
+from ..problem import Problem
+from ..regularizers import L1, Box, FusedLasso, Zero
+from ._base import LinearModel, normalised
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CrossValidated", "Data", "errors_of"]
+
+Array = np.ndarray[Any, Any]
+Score = Callable[[LinearModel, Problem, "Data", Array], float]
+
+
+class Data(NamedTuple):
+    """What is cut into folds: the rows, the targets for the loss and as given, the weights for the fit and as given."""
+
+    X: Any
+    targets: Array
+    y: Array
+    weights: Array | None
+    sample_weight: Array | None
+
+    def rows(self, index: Array) -> Data:
+        """Return some of the rows."""
+        X = self.X[index] if isinstance(self.X, np.ndarray) else _safe_indexing(self.X, index)
+        return Data(X, *(None if part is None else part[index] for part in self[1:]))  # type: ignore[arg-type]
+
+
+class CrossValidated(LinearModel):
+    """What the two cross-validated estimators share: the grid of strengths, the folds, the choice."""
+
+    alphas: Any
+    eps: Any
+    cv: Any
+    scoring: Any
+    rule: Any
+    n_jobs: Any
+
+    alpha_: float
+    alphas_: Array
+    scores_path_: Array
+    path_: Path
+    score_name_: str
+
+    def _search(self, data: Data, loss: Any, classifier: bool) -> None:
+        """Score every strength on every fold, choose one, and keep the answer on all rows."""
+        known_name("rule", self.rule, ("best", "one_se"))
+        problem = self._pose(data.X, data.targets, loss, normalised(data.weights))
+        ratios, multiple = self._ratios()
+        grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
+        splits = list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
+        score = self._scorer(loss)
+        options = self._options()
+        del options["progress"]  # of each fit: here it is that of all together
+        tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
+        with counting(bool(self.verbose), grids[0].size * (len(tasks) + 1), "fit") as count:
+            options["each"] = count
+            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
+            )
+            scores = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1).transpose(0, 2, 1)
+            r, k = choose(scores, self.rule)
+            terms = [self._at(alpha, problem.shape, ratios[r]) for alpha in grids[r]]
+            self.path_ = path_of(problem, grids[r], terms, **options)
+        missed = sum(count for _, count in found)
+        if missed and self.tol != 0.0:
+            warnings.warn(
+                f"{type(self).__name__}: {missed} of {len(tasks) * grids.shape[1]} fits in the folds did not reach "
+                f"tol={self.tol:g}. Raise max_passes, tol or eps, or scale the columns of X to a like size",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.alpha_ = float(grids[r, k])
+        self.l1_ratio_ = ratios[r]
+        self.alphas_ = grids if multiple else grids[0]
+        self.scores_path_ = scores if multiple else scores[0]
+        self._chosen = r
+        self._warn(self.path_.results[k])
+        self._keep(problem, self.path_.results[k])
+
+    def _about_fit(self) -> dict[str, str]:
+        lines = super()._about_fit()
+        if hasattr(self, "alpha_"):
+            lines["penalty"] += f", chosen by cross-validation{self._edge()}"
+        if hasattr(self, "path_"):
+            lines["held out"] = about_score(*self._held_out())
+            lines["work"] = f"{work(self.path_.results)}, after the folds"
+        return lines
+
+    def _ratios(self) -> tuple[list[Any], bool]:
+        if self.l1_ratio is None or isinstance(self.l1_ratio, (numbers.Number, str)):
+            return [self.l1_ratio], False
+        ratios = list(self.l1_ratio)
+        if not ratios:
+            raise ValueError("l1_ratio must be a number or a list of at least one; got an empty list")
+        return ratios, True
+
+    def _at(self, alpha: float, shape: tuple[int, ...], ratio: Any) -> Any:
+        """Return the regulariser at one strength."""
+        return self._penalty(alpha, shape, ratio) if isinstance(self.penalty, str) else with_strength(self.penalty, alpha)
+
+    def _grid(self, problem: Problem, ratio: Any) -> Array:
+        """Return the strengths to try, in decreasing order."""
+        unit = self._at(1.0, problem.shape, ratio) if isinstance(self.penalty, str) else self._penalty(1.0, problem.shape)
+        if isinstance(unit, (Zero, Box)):
+            raise ValueError(f"penalty must have a strength to choose; got {self.penalty!r}: fit it without cross-validation")
+        if self.alphas is None or isinstance(self.alphas, numbers.Number):
+            count = positive_integer("alphas", 100 if self.alphas is None else self.alphas)
+            return decreasing(alpha_max(problem, unit), count, self.eps, "alphas")
+        return checked_strengths("alphas", self.alphas)
+
+    def _score_fold(
+        self, data: Data, loss: Any, ratio: Any, grid: Array, train: Array, test: Array, score: Score, options: dict[str, Any]
+    ) -> tuple[list[float], int]:
+        """Return the score of every strength on the rows held out, and how many fits did not reach the tolerance."""
+        kept, left = data.rows(train), data.rows(test)
+        problem = self._pose(kept.X, kept.targets, loss, normalised(kept.weights))
+        terms = [self._at(alpha, problem.shape, ratio) for alpha in grid]
+        found = path_of(problem, grid, terms, **options)
+        judge = Problem(left.X, left.targets, loss, sample_weight=normalised(left.weights), fit_intercept=problem.fit_intercept)
+        model = copy.copy(self)
+        scores = []
+        for result in found.results:
+            model._store(result.x, result.intercept, problem)
+            scores.append(score(model, judge, left, judge.pack(result.x, result.intercept)))
+        return scores, sum(not result.converged for result in found.results)
+
+    def _scorer(self, loss: Any) -> Score:
+        """Return what scores a model, larger is better: by default, minus the mean loss of the rows held out."""
+        if self.scoring is None:
+            squared = type(loss) is Squared
+            self.score_name_ = "minus the mean squared error" if squared else "minus the mean loss"
+
+            def minus_loss(model: LinearModel, judge: Problem, data: Data, x: Array) -> float:
+                mean = judge.smooth_value(x, judge.predict(x))
+                return -mean / (loss.scale * len(judge._targets[0])) if squared else -mean
+
+            return minus_loss
+        try:
+            scorer = get_scorer(self.scoring)
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"scoring must be None, a name that scikit-learn knows or a scorer; got {self.scoring!r}"
+            ) from None
+        self.score_name_ = self.scoring if isinstance(self.scoring, str) else "score"
+
+        def by_scorer(model: LinearModel, judge: Problem, data: Data, x: Array) -> float:
+            options = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
+            return float(scorer(model, data.X, data.y, **options))
+
+        return by_scorer
+
+    def best_curve(self) -> tuple[Array, Array]:
+        """Return the strengths tried, and their scores on every fold, for the chosen ``l1_ratio``."""
+        check_is_fitted(self)
+        if self.alphas_.ndim == 1:
+            return self.alphas_, self.scores_path_
+        return self.alphas_[self._chosen], self.scores_path_[self._chosen]
+
+    def _edge(self) -> str:
+        """Return what is to be said if the scores were best, or the strength was chosen, at the end of what was tried."""
+        if not hasattr(self, "scores_path_"):
+            return ""
+        alphas, scores = self.best_curve()
+        advice = f": a smaller {argument('eps')} goes on" if isinstance(self.alphas, numbers.Integral) else ""
+        if len(alphas) < 2:
+            return ""
+        if self.alpha_ == alphas.min():
+            return f", the smallest tried{advice}"
+        best = alphas[int(np.argmax(scores.mean(axis=1)))]
+        return f"; the mean over the folds is best at the smallest tried{advice}" if best == alphas.min() else ""
+
+    def _held_out(self) -> tuple[str, float, float | None]:
+        """Return the score of the chosen strength on rows held out: its name, the mean over the folds, the standard error."""
+        alphas, scores = self.best_curve()
+        name, scores = errors_of(self.score_name_, scores[int(np.argmin(np.abs(alphas - self.alpha_)))])
+        return name, float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
+
+    def _check_path(self) -> None:
+        check_is_fitted(self)
+        if not hasattr(self, "path_"):
+            raise ValueError("a model from a file has no path and no scores to draw: draw them before it is saved")
+
+    def plot_cv(self, path: Any = None) -> Figure:
+        """Draw the scores of the folds against the strength.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; its ending chooses the format.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plots import plot_cv
+
+        self._check_path()
+        return plot_cv(self, path)
+
+    def plot_path(self, path: Any = None, names: Any = None) -> Figure:
+        """Draw the coefficients, fitted to all rows, against the strength; the largest are named.
+
+        Parameters
+        ----------
+        path : path, optional
+            Where to save the picture; its ending chooses the format.
+        names : list of str, optional
+            The names of the columns; by default those of the data frame that the model was fitted to.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from ..plots import plot_path
+
+        self._check_path()
+        titles = self._panels()
+        panels = titles if self.path_.coefs.ndim == 3 and len(titles) == self.path_.coefs.shape[1] else None
+        return plot_path(self.path_, path, self.alpha_, names=self._names(names), titles=panels, penalty=self._penalty_name())
+
+
+def errors_of(name: str, scores: Array) -> tuple[str, Array]:
+    """Return scores that are minus an error as that error, and its name; others as they are."""
+    error = next((name.removeprefix(minus) for minus in ("minus the ", "neg_") if name.startswith(minus)), None)
+    return (name, scores) if error is None else (error.replace("_", " "), -scores)
+
+
+def choose(scores: Array, rule: str) -> tuple[int, int]:
+    """Return which ratio and which strength to take, given scores of shape (ratios, strengths, folds).
+
+    The best mean, or the largest strength whose mean is within one standard error of it. Of equals the first, hence the
+    largest strength.
+    """
+    mean = scores.mean(axis=2)
+    r, k = np.unravel_index(np.argmax(mean), mean.shape)
+    if rule == "one_se" and scores.shape[2] > 1:
+        error = scores[r, k].std(ddof=1) / np.sqrt(scores.shape[2])
+        k = np.argmax(mean[r] >= mean[r, k] - error)
+    return int(r), int(k)
+
+
+def alpha_max(problem: Problem, unit: Any) -> float:
+    """Return a strength at which the penalty alone decides, given the penalty at strength 1; the least one if that is known."""
+    if not isinstance(unit, FusedLasso) or unit.l1 == 0.0:
+        top = problem.with_regularizer(unit).lam_max()
+        return top / unit.lam if isinstance(unit, FusedLasso) and unit.lam != 1.0 else top
+    zero = problem.with_regularizer(L1(1.0)).lam_max() / unit.l1  # from here on all coefficients are zero
+    if unit.lam == 0.0:
+        return zero
+    flat = problem.with_regularizer(FusedLasso(1.0)).lam_max() / unit.lam  # without the L1 part they would be constant
+    constant = problem.with_regularizer(FusedLasso(1.0, flat * unit.l1)).lam_max() <= flat * unit.lam
+    return min(zero, flat) if constant else zero
