@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import all_finite, check_finite_csr, finite_array, flag, non_negative
+from .._checks import check_finite_csr, finite_array, flag, non_negative
 from .._summaries import (
     about_accuracy,
     about_groups,
@@ -34,6 +34,7 @@ from ..regularizers import Box, FusedLasso, NonNegative
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
+from ._frames import check_frame, names_of, naming_text, not_numbers, text_columns
 from ._penalties import make_penalty
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ class LinearModel(BaseEstimator):
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         if reset:
             self._names_in_file = self._summary_in_file = None
-            text = _text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
+            text = text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
             if text:
-                raise _not_numbers(text)
-        with _naming_text(X):
+                raise not_numbers(text)
+        with naming_text(X):
             read, y = validate_data(
                 self,
                 X,
@@ -101,7 +102,7 @@ class LinearModel(BaseEstimator):
                 reset=reset,
                 **checks,
             )
-        _check_frame(X, read)
+        check_frame(X, read)
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
 
@@ -250,9 +251,9 @@ class LinearModel(BaseEstimator):
         check_is_fitted(self)
         options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
         given = self._by_name(X)
-        with _naming_text(given), self._naming_columns(given):
+        with naming_text(given), self._naming_columns(given):
             read = validate_data(self, X, reset=False, **options) if given is X else check_array(given, **options)
-        _check_frame(given, read)
+        check_frame(given, read)
         if isinstance(read, np.ndarray):
             finite_array("X", read)
         else:
@@ -266,7 +267,7 @@ class LinearModel(BaseEstimator):
         try:
             yield
         except ValueError as error:
-            names, there = getattr(self, "feature_names_in_", None), _names_of(X)
+            names, there = getattr(self, "feature_names_in_", None), names_of(X)
             if "feature names" not in str(error) or names is None or there is None or not set(names) <= set(there):
                 raise
             remedy = "X[list(model.feature_names_in_)] has the columns of the fit, in their order"
@@ -274,7 +275,7 @@ class LinearModel(BaseEstimator):
 
     def _by_name(self, X: Any) -> Any:
         """Return the columns of a frame that have the names in a model's file, in their order; X if it has no names."""
-        names, there = self._names_in_file, _names_of(X)
+        names, there = self._names_in_file, names_of(X)
         if names is None or there is None:
             return X
         missing = [repr(name) for name in names if name not in there]
@@ -416,64 +417,6 @@ class LinearModel(BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
         return tags
-
-
-@contextmanager
-def _naming_text(X: Any) -> Iterator[None]:
-    """Say which columns of a data frame are not numbers, where scikit-learn says only that some value is not."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-        kinds = zip(X.columns, X.dtypes, strict=True) if frame else ()
-        # pandas' kinds of columns say what they hold by a letter, polars' by a method.
-        text = [
-            str(name)
-            for name, kind in kinds
-            if not (kind.is_numeric() or str(kind) == "Boolean" if hasattr(kind, "is_numeric") else kind.kind in "biufc")
-        ]
-        if not text or "feature names" in str(error):  # which is about other columns than those it was fitted to
-            raise
-        raise _not_numbers(text) from error
-
-
-def _not_numbers(columns: list[str]) -> ValueError:
-    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
-    which, them = ("columns", "them") if len(columns) > 1 else ("column", "it")
-    return ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}")
-
-
-def _text_columns(X: Any) -> list[str]:
-    """Return the names of those columns of a pandas or polars frame whose values are text."""
-    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return []
-    first = X.iloc[0] if hasattr(X, "iloc") and len(X) else None  # a column of objects may hold anything
-    return [
-        str(name)
-        for j, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True))
-        if str(kind) in ("str", "string", "String")
-        or (str(kind) == "object" and first is not None and isinstance(first.iloc[j], str))
-    ]
-
-
-def _names_of(X: Any) -> list[str] | None:
-    """Return the names of a frame's or an Arrow table's columns; None if it is neither."""
-    if hasattr(X, "column_names"):
-        return list(map(str, X.column_names))
-    return list(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
-
-
-def _check_frame(X: Any, read: Any) -> None:
-    """Say which columns of a data frame have numbers that are NaN or infinite, and how many."""
-    names = _names_of(X)
-    if names is None or not isinstance(read, np.ndarray) or all_finite(read):
-        return
-    counts = (~np.isfinite(read)).sum(axis=0).tolist()
-    bad = [
-        f"{name!r} in {'all rows' if k == len(read) else counted(k, 'row')}" for name, k in zip(names, counts, strict=True) if k
-    ]
-    shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-    raise ValueError(f"X must not contain NaN or infinity, as it does in {shown}; fill in or leave out such entries")
 
 
 def _roughness(problem: Problem, x: Array) -> float:

@@ -1,0 +1,73 @@
+"""Data frames: the names of their columns, and what is wrong with which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .._checks import all_finite
+from .._summaries import counted
+
+__all__ = ["check_frame", "names_of", "naming_text", "not_numbers", "text_columns"]
+
+
+@contextmanager
+def naming_text(X: Any) -> Iterator[None]:
+    """Say which columns of a data frame are not numbers, where scikit-learn says only that some value is not."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+        kinds = zip(X.columns, X.dtypes, strict=True) if frame else ()
+        # pandas' kinds of columns say what they hold by a letter, polars' by a method.
+        text = [
+            str(name)
+            for name, kind in kinds
+            if not (kind.is_numeric() or str(kind) == "Boolean" if hasattr(kind, "is_numeric") else kind.kind in "biufc")
+        ]
+        if not text or "feature names" in str(error):  # which is about other columns than those it was fitted to
+            raise
+        raise not_numbers(text) from error
+
+
+def not_numbers(columns: list[str]) -> ValueError:
+    """Return what to say of columns that hold no numbers."""
+    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
+    which, them = ("columns", "them") if len(columns) > 1 else ("column", "it")
+    return ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}")
+
+
+def text_columns(X: Any) -> list[str]:
+    """Return the names of those columns of a pandas or polars frame whose values are text."""
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return []
+    first = X.iloc[0] if hasattr(X, "iloc") and len(X) else None  # a column of objects may hold anything
+    return [
+        str(name)
+        for j, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True))
+        if str(kind) in ("str", "string", "String")
+        or (str(kind) == "object" and first is not None and isinstance(first.iloc[j], str))
+    ]
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Return the names of a frame's or an Arrow table's columns; None if it is neither."""
+    if hasattr(X, "column_names"):
+        return list(map(str, X.column_names))
+    return list(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
+
+
+def check_frame(X: Any, read: Any) -> None:
+    """Say which columns of a data frame have numbers that are NaN or infinite, and how many."""
+    names = names_of(X)
+    if names is None or not isinstance(read, np.ndarray) or all_finite(read):
+        return
+    counts = (~np.isfinite(read)).sum(axis=0).tolist()
+    bad = [
+        f"{name!r} in {'all rows' if k == len(read) else counted(k, 'row')}" for name, k in zip(names, counts, strict=True) if k
+    ]
+    shown = ", ".join(bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    raise ValueError(f"X must not contain NaN or infinity, as it does in {shown}; fill in or leave out such entries")
