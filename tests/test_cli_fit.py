@@ -642,3 +642,42 @@ def test_options_are_shown_by_what_they_are_about():
     titles = ["The data", "What is written", "The model", "The strength of the penalty", "How it is solved"]
     places = [shown.index(title) for title in titles]
     assert places == sorted(places)
+
+
+def test_pictures_of_a_cross_validation_and_a_model_shown_again():
+    asked = [f"--{name}={name}.png" for name in ("plot", "plot-cv", "plot-path")]
+    outcome = done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5", *asked)
+    assert outcome.output.count("picture: ") == 3
+    assert all(Path(f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("plot", "plot-cv", "plot-path"))
+    shown = done("show", "model.npz", "--plot", "again.png").output
+    assert "a smaller eps goes on" in shown  # as Python has it: a model file is for all
+    assert "picture: again.png" in shown
+    assert Path("again.png").exists()
+    assert "there is no model file" in call("show", "nix.npz").output
+    assert "--plot-cv needs --cv" in call("fit", "t.csv", "--target", "y", "--plot-cv", "a.png").output
+
+
+def test_several_targets_keep_their_names_in_pictures():
+    write("two.csv", np.column_stack([X, Y]), -Y, (*NAMES, "now", "later"))
+    done("fit", "two.csv", "--target", "now", "--target", "later", "--penalty", "nuclear", "--alpha", "0.1")
+    model = models.load("model.npz")
+    assert [ax.get_title() for ax in model.plot_coef().axes] == ["now", "later"]
+    assert "rank" in str(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--target", "a_1", "--loss", "logistic"), "use --loss squared"),
+        (("--target", "a_1", "--task", "classification"), "use --task regression"),
+        (("--target", "y", "--groups", "prefix:-", "--penalty", "group_lasso"), "finds no '-' in any name of a column"),
+    ],
+)
+def test_what_to_do_instead_is_said(options, said):
+    assert said in call("fit", "t.csv", *options).output
+
+
+def test_names_of_rows_are_no_classes():
+    write("names.csv", y=[f"sample {i}" for i in range(N)])
+    assert "120 different texts, too many to be classes" in call("fit", "names.csv", "--target", "y").output
+    assert "it needs a loss for classes" in call("fit", "words.csv", "--target", "y", "--loss", "squared").output

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["argument", "by_shell"]
+__all__ = ["argument", "by_python", "by_shell"]
 
 _by_shell = ContextVar("by_shell", default=False)
 _NO_VALUE = object()
 _OPPOSITES = {"zero_based": "--one-based", "header": "--no-header"}  # of flags that are false
 
 
-@contextmanager
-def by_shell() -> Iterator[None]:
+def by_shell() -> AbstractContextManager[None]:
     """Within this, messages are for people who called a command."""
-    before = _by_shell.set(True)
+    return _called(True)
+
+
+def by_python() -> AbstractContextManager[None]:
+    """Within this, messages are for people who called a function."""
+    return _called(False)
+
+
+@contextmanager
+def _called(by_shell: bool) -> Iterator[None]:
+    before = _by_shell.set(by_shell)
     try:
         yield
     finally:

@@ -129,7 +129,7 @@ def penalty_of(regularizer: Any) -> str:
 
 def counted(count: float, one: str, more: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one."""
-    number = f"{count:,}" if isinstance(count, int) else f"{count:.4g}"
+    number = f"{count:,}" if isinstance(count, int) else f"{count:,.0f}" if count >= 1000.0 else f"{count:.4g}"
     return f"{number} {one if count == 1 else more or one + 's'}"
 
 

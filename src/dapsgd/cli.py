@@ -1,4 +1,4 @@
-"""The command line: ``dapsgd demo``, ``fit``, ``predict``, ``simulate`` and ``reproduce``."""
+"""The command line: ``dapsgd demo``, ``fit``, ``predict``, ``show``, ``simulate`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -141,6 +141,12 @@ def fit(
     ] = None,
     out: Annotated[Path, _output("--out", metavar="FILE", help="Where to write the model.")] = Path("model.npz"),
     plot: Annotated[Path | None, _output("--plot", metavar="FILE", help="Where to save a picture of the coefficients.")] = None,
+    plot_cv: Annotated[
+        Path | None, _output("--plot-cv", metavar="FILE", help="With --cv: a picture of the scores along the strengths.")
+    ] = None,
+    plot_path: Annotated[
+        Path | None, _output("--plot-path", metavar="FILE", help="With --cv: one of the coefficients along the strengths.")
+    ] = None,
     progress: Annotated[
         bool | None, _output("--progress/--no-progress", help="Show progress; by default on a terminal.")
     ] = None,
@@ -211,7 +217,7 @@ def fit(
         _solving(
             "--checkpoint",
             metavar="FILE",
-            help="Keep the run in this file, every five seconds and when it is ended by a signal.",
+            help="Keep the run in this file, every five seconds and at a signal; not with --cv.",
         ),
     ] = None,
     resume: Annotated[bool, _solving("--resume", help="Go on from the checkpoint, if it is there.")] = False,
@@ -229,18 +235,19 @@ def fit(
         fit_intercept=intercept, positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes,
         random_state=seed,
     )  # fmt: skip
+    pictures: dict[str, Path] = _given(**{"plot": plot, "plot-cv": plot_cv, "plot-path": plot_path})
     with _explained(checkpoint):
-        if plot is not None:
-            _check_picture(plot, "--plot")
+        for name, path in pictures.items():
+            _check_picture(path, f"--{name}")
         about = command.run(
-            data, out, picture=plot, reading=reading, options=options, task=task, loss=loss, groups=groups, scaled=standardize,
-            checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
+            data, out, pictures=pictures, reading=reading, options=options, task=task, loss=loss, groups=groups,
+            scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
             progress=sys.stderr.isatty() if progress is None else progress,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))
     typer.echo(f"model: {out}", err=as_json)
-    if plot is not None:
-        typer.echo(f"picture: {plot}", err=as_json)
+    for path in pictures.values():
+        typer.echo(f"picture: {path}", err=as_json)
     if "notice" in about:
         typer.echo(about["notice"], err=True)
     if not about["converged"] and tol != 0.0:
@@ -283,6 +290,24 @@ def predict(
         typer.echo(f"no score: {about['no_score']}", err=True)
     if about.get("score") is not None:
         typer.echo(f"{about['score_name']}: {about['score']:.4f}", err=str(out) == "-")
+
+
+@app.command()
+def show(
+    model: Annotated[Path, typer.Argument(help="A model file, from dapsgd fit or dapsgd.models.save.")],
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the coefficients.")] = None,
+) -> None:
+    """Print the summary of a model file."""
+    from .models import load
+
+    with _explained():
+        loaded = load(model)
+        if plot is not None:
+            _check_picture(plot, "--plot")
+            loaded.plot_coef(plot)
+    typer.echo(str(loaded))
+    if plot is not None:
+        typer.echo(f"picture: {plot}")
 
 
 def _given(**options: Any) -> dict[str, Any]:

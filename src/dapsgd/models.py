@@ -192,6 +192,9 @@ def load(path: Any) -> Any:
     model.intercept_ = arrays["intercept"] if arrays["intercept"].ndim else float(arrays["intercept"])
     model.n_features_in_ = model.coef_.shape[-1]
     _give_names(path, model, about)
+    targets = model.metadata_.get("target_names")
+    if isinstance(targets, list) and all(isinstance(name, str) for name in targets):
+        model._target_names = targets
     model._summary_in_file = _read_summary(path, about.get("summary"))
     if "classes" in arrays:
         model.classes_ = arrays["classes"]

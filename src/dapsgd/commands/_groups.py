@@ -38,6 +38,8 @@ def parse_groups(text: str | None, p: int, names: tuple[str, ...] | None) -> Any
             raise ValueError("--groups prefix: must be followed by what ends a prefix, such as prefix:_")
         if names is None:
             raise ValueError(f"--groups {text} needs columns with names, and the data have none")
+        if not any(mark in name for name in names):
+            raise ValueError(f"--groups {text} finds no {mark!r} in any name of a column, such as {names[0]!r}")
         return [name.split(mark)[0] for name in names]
     path = Path(text)
     if not path.is_file():

@@ -50,9 +50,10 @@ def table(about: dict[str, Any]) -> str:
     chosen += about.get("edge", "")
     chosen += ", which is the default; --cv chooses one" if about.get("default") and strength else ""
     skipped = f", {counted(about['skipped'], 'row')} with a missing value left out" if about["skipped"] else ""
+    size = f"{counted(about['rows'], 'row')}, {counted(about['columns'], 'column')}"
     lines = {
         "task": f"{about['task']}: {about['reason']}",
-        "data": f"{about['rows']:,} rows, {about['columns']:,} columns, target {', '.join(about['target'])}{skipped}",
+        "data": f"{size}, target {', '.join(about['target'])}{skipped}",
         "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}{chosen}",
     }
     if "classes" in about:

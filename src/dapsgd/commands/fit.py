@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._arguments import argument
+from .._arguments import argument, by_python
 from .._checks import known_name
 from .._disk_cache import is_cold
 from ..io import Dataset
@@ -24,6 +25,7 @@ __all__ = ["run"]
 _REGRESSION = ("squared", "huber", "poisson")
 _CLASSIFICATION = ("logistic", "multinomial", "squared_hinge")
 _ENOUGH_ROWS = 20  # to see that a column counts them
+_MOST_CLASSES = 20  # that nobody wonders about
 
 
 def run(
@@ -36,7 +38,7 @@ def run(
     loss: str | None,
     groups: str | None,
     scaled: bool,
-    picture: Path | None,
+    pictures: Mapping[str, Path],
     checkpoint: Path | None,
     resume: bool,
     convert_it: bool | None,
@@ -49,7 +51,7 @@ def run(
     the strength is chosen by cross-validation.
     """
     _check_out(out, data)
-    _check_options(task, loss, options, scaled)
+    _check_options(task, loss, options, scaled, pictures)
     kept = _check_checkpoint(checkpoint, resume, out, data)
     if kept and "cv" in options:
         raise ValueError("--checkpoint keeps one run; with --cv, which makes many, leave it out")
@@ -79,8 +81,8 @@ def run(
     if scaling is not None:
         scaling.restore(model)
     score = float(model.score(dataset.X, dataset.y))
-    if picture is not None:
-        model.plot_coef(picture, dataset.feature_names)
+    model._target_names = dataset.target_names
+    _draw(model, pictures, dataset.feature_names)
     _save(model, out, data, dataset, reading, task)
     return {
         "task": task,
@@ -101,8 +103,17 @@ def run(
         "message": model.result_.message,
         "seconds": {"read": round(read, 3), "fit": round(seconds, 3)},
         "out": str(out),
-        **({} if picture is None else {"picture": str(picture)}),
+        **({"pictures": {name: str(path) for name, path in pictures.items()}} if pictures else {}),
     }
+
+
+def _draw(model: Any, pictures: Mapping[str, Path], names: Any) -> None:
+    """Draw what was asked for: the coefficients, the scores of the folds, the path."""
+    for name, path in pictures.items():
+        if name == "plot-cv":
+            model.plot_cv(path)
+        else:
+            (model.plot_path if name == "plot-path" else model.plot_coef)(path, names)
 
 
 def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +170,7 @@ def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Pa
     return {"checkpoint": checkpoint, "resume": resume}
 
 
-def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled: bool) -> None:
+def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled: bool, pictures: Mapping[str, Path]) -> None:
     known_name("--task", task, ("auto", "regression", "classification"))
     if loss is not None:
         known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION))
@@ -170,8 +181,8 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
         raise ValueError("--alpha and --cv must not be given together: --cv chooses the strength")
     if "rule" in options:
         known_name("--rule", options["rule"], ("best", "one_se"))
-    for name in ("rule", "eps"):
-        if name in options and "cv" not in options:
+    for name in ("rule", "eps", "plot-cv", "plot-path"):
+        if (name in options or name in pictures) and "cv" not in options:
             raise ValueError(f"--{name} needs --cv, which chooses the strength; leave it out, or give --cv FOLDS")
     if "delta" in options and loss != "huber":
         raise ValueError(f"--delta must be left out unless --loss is huber; got {'no loss' if loss is None else loss}")
@@ -184,7 +195,8 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
     text = y.dtype.kind == "U"
     if task == "regression" or loss in _REGRESSION:
         if text:
-            raise ValueError(f"--target holds text, such as {str(y[0])!r}: it needs --task classification")
+            needed = "--task classification" if task == "regression" else "a loss for classes, such as --loss logistic"
+            raise ValueError(f"--target holds text, such as {str(y[0])!r}: it needs {needed}")
         return "regression", "--task" if task == "regression" else "by the loss"
     if task == "classification" or loss in _CLASSIFICATION:
         if y.ndim == 2:
@@ -204,13 +216,22 @@ def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any) -> 
     kind: Any = kinds[task == "classification"]
     given = options if loss is None else options | {"loss": loss}
     if task == "classification":
-        values = np.unique(y)
-        if len(values) > 20 and values.dtype.kind == "f" and (len(values) > len(y) // 2 or (values % 1.0).any()):
-            raise ValueError(f"--target holds {len(values)} different numbers, too many to be classes; use --task regression")
+        _check_classes(np.unique(y), len(y), loss)
     model: Any = kind(**given)
     if loss is None and task == "classification":
         model.loss = "logistic" if len(np.unique(y)) == 2 else "multinomial"
     return model
+
+
+def _check_classes(values: Any, rows: int, loss: str | None) -> None:
+    """Say if the target can hardly be classes."""
+    text = values.dtype.kind == "U"
+    if len(values) <= _MOST_CLASSES or not (len(values) > rows // 2 or (not text and (values % 1.0).any())):
+        return
+    instead = "name another column" if text else "use --task regression" if loss is None else "use --loss squared"
+    raise ValueError(
+        f"--target holds {len(values)} different {'texts' if text else 'numbers'}, too many to be classes; {instead}"
+    )
 
 
 def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str, Any], task: str) -> None:
@@ -225,4 +246,5 @@ def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str
         "source": data.name,
         "rows": int(dataset.X.shape[0]),
     }
-    save(model, out, metadata)
+    with by_python():  # who will read the summary that is kept has no options
+        save(model, out, metadata)

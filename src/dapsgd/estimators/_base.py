@@ -30,7 +30,7 @@ from .._summaries import (
 )
 from ..fista import proximal_step
 from ..problem import Problem
-from ..regularizers import Box, FusedLasso, NonNegative
+from ..regularizers import Box, FusedLasso, NonNegative, NuclearNorm
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
@@ -79,6 +79,7 @@ class LinearModel(BaseEstimator):
 
     _names_in_file: Sequence[str] | None = None  # of the columns, where it was fitted to an array; ``dapsgd.models`` sets it
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
+    _target_names: Sequence[str] | None = None
     _rows_seen: int | None = None
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -334,7 +335,8 @@ class LinearModel(BaseEstimator):
         rows, classes = len(np.atleast_2d(self.coef_)), getattr(self, "classes_", None)
         if classes is not None and len(classes) == rows:
             return [f"class {name}" for name in classes]
-        return [f"target {k}" for k in range(rows)]
+        names = self._target_names
+        return [f"target {k}" for k in range(rows)] if names is None or len(names) != rows else list(names)
 
     def _about_classes(self) -> str:
         """Return the classes, and of two which one coefficients above zero speak for."""
@@ -374,6 +376,8 @@ class LinearModel(BaseEstimator):
             lines["classes"] = self._about_classes()
         if self.penalty in ("group_lasso", "sparse_group_lasso"):
             lines["groups"] = about_groups(np.atleast_2d(self.coef_), self.groups)
+        if self.penalty == "nuclear" or isinstance(self.penalty, NuclearNorm):
+            lines["rank"] = f"{np.linalg.matrix_rank(self.coef_):,}"
         if hasattr(self, "result_"):
             return lines | about_result(self.result_)
         if hasattr(self, "objective_"):

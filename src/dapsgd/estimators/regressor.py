@@ -12,6 +12,7 @@ from .._terms import has_trait
 from ..losses import Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
+from ._frames import names_of
 from ._targets import explained
 
 __all__ = ["DAPRegressor", "RegressorBase"]
@@ -40,6 +41,7 @@ class RegressorBase(RegressorMixin, LinearModel):
             X, y = self._read(X, y, reset=reset, y_numeric=True, multi_output=True)
             if hasattr(y, "tocsr") or y.dtype.kind not in "biuf":
                 raise TypeError(f"y must hold numbers; got dtype {y.dtype}")
+        self._target_names = names_of(targets)
         return X, y, self._read_weights(X, sample_weight)
 
     def _store(self, w: Array, intercept: Any, problem: Problem) -> None:

@@ -65,7 +65,7 @@ def _check_size(size: int, rows: int) -> int:
 
 
 def _members(groups: Any, rows: int) -> list[Array]:
-    if isinstance(groups, (str, bytes, bool, float)) or groups is None:
+    if isinstance(groups, (str, bytes, bool, float, dict)) or groups is None:
         raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}")
     if isinstance(groups, np.ndarray):
         if groups.ndim == 2:
@@ -92,7 +92,9 @@ def _indices(member: Any, rows: int) -> Array:
     if index.ndim != 1 or index.size == 0:
         raise ValueError(f"groups must hold non-empty one-dimensional index arrays; got {member!r}")
     if index.dtype.kind not in "iu":
-        raise TypeError(f"groups must hold integer indices; got dtype {index.dtype}")
+        raise TypeError(
+            f"groups must hold integer indices, not {index[0]!r}; for names of columns give a label per coordinate instead"
+        )
     if index.min() < 0 or index.max() >= rows:
         raise ValueError(f"groups must hold indices from 0 to {rows - 1}; got {index.min()} to {index.max()}")
     return index.astype(np.int64)
