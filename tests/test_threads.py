@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import dapsgd as ds
+from dapsgd.runtimes import threads
 
 from . import cases
 
@@ -334,3 +335,17 @@ def test_a_problem_can_be_pickled_after_use():
     for copied in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):
         assert "_prox" not in vars(copied)
         assert copied.residual(w) == expected
+
+
+@pytest.mark.parametrize("callbacks", [(), (lambda seen: None,)])
+def test_workers_are_not_stopped_for_what_nobody_waits_for(monkeypatch, callbacks):
+    slices = []
+    run_slice = threads.Threads._slice
+    monkeypatch.setattr(threads.Threads, "_slice", lambda *given, **named: slices.append(run_slice(*given, **named)))
+    monkeypatch.setattr(threads, "_POLL_SECONDS", 1e-3)
+    monkeypatch.setattr(threads, "_PATIENT_SECONDS", 1e9)
+    run = ds.solve(
+        cases.problem(), "dap-sgd", workers=2, max_iter=100_000, record_every=1000, tol=0.0, seed=0, callbacks=callbacks
+    )
+    assert list(run.trace.iteration) == list(range(0, 100_001, 1000))
+    assert (len(slices) == 1) == (not callbacks)

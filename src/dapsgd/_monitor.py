@@ -139,6 +139,11 @@ class RunMonitor:
         if self._bar is not None:
             self._bar.close()
 
+    @property
+    def is_patient(self) -> bool:
+        """Whether nothing depends on when a point is evaluated: no tolerance, no callback, nothing to show."""
+        return self._tol == 0.0 and not self._callbacks and not self._show
+
     def progress(self, iteration: int, note: str = "") -> None:
         """Move the progress bar; with a note on how the run goes."""
         if self._bar is not None:

@@ -75,6 +75,10 @@ class Plan:
 class Monitor(Protocol):
     """What a runtime reports to, off the clock."""
 
+    @property
+    def is_patient(self) -> bool:
+        """Whether nobody waits for what is recorded, so that it may be reported later."""
+
     def start(self) -> bool:
         """Take note of the start, before any clock runs; return True to end the run here."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 from .._checks import positive_integer
@@ -13,6 +14,7 @@ from ._team import Team
 __all__ = ["Threads"]
 
 _POLL_SECONDS = 0.1  # how long Ctrl-C, progress and callbacks may have to wait
+_PATIENT_SECONDS = 1.0  # and what is recorded, if nobody waits for it: a pause costs as much as many updates
 
 
 class Threads:
@@ -64,10 +66,11 @@ class Threads:
             for place in range(workers):
                 worker = (first + place) % workers
                 team.assign(worker, partial(crew.advance, worker))
+            patience = time.monotonic() + (_PATIENT_SECONDS if monitor.is_patient else 0.0)
             while team.is_busy:
                 team.wait(_POLL_SECONDS)
                 monitor.progress(crew.iteration)
-                if crew.records_wait or crew.plan.keeper.is_due:
+                if (crew.records_wait and time.monotonic() >= patience) or crew.plan.keeper.is_due:
                     break
         finally:
             crew.pause()
