@@ -681,3 +681,11 @@ def test_names_of_rows_are_no_classes():
     write("names.csv", y=[f"sample {i}" for i in range(N)])
     assert "120 different texts, too many to be classes" in call("fit", "names.csv", "--target", "y").output
     assert "it needs a loss for classes" in call("fit", "words.csv", "--target", "y", "--loss", "squared").output
+
+
+def test_a_nuclear_norm_of_one_target_and_a_fit_of_one_row():
+    assert "penalty nuclear is for several targets" in done("fit", "t.csv", "--target", "y", "--penalty", "nuclear").output
+    write("one.csv", X[:1], Y[:1])
+    shown = done("fit", "one.csv", "--target", "y").output
+    assert "1 row, 6 columns" in shown
+    assert "R2" not in shown

@@ -69,7 +69,8 @@ def test_names_of_features_are_kept(tmp_path):
     models.save(model, tmp_path / "model.npz")
     loaded = models.load(tmp_path / "model.npz")
     assert np.array_equal(loaded.predict(frame), model.predict(frame))
-    with pytest.raises(ValueError, match="feature names"):
+    np.testing.assert_allclose(loaded.predict(frame.assign(g=1.0)[list("gfedcba")]), model.predict(frame))
+    with pytest.raises(ValueError, match="X lacks 1 of the 6 columns that the model was fitted to: 'a'"):
         loaded.predict(frame.rename(columns={"a": "z"}))
 
 

@@ -23,6 +23,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     help="Regularised linear models by decoupled asynchronous proximal stochastic gradient descent.",
 )
 
@@ -64,12 +65,15 @@ def demo(
     Prints a table and saves a picture of the distance to the optimum against time and iterations.
     """
     from . import demo as demonstration
+    from .experiments._busy import say_if_busy
     from .plots import save
 
     with _explained():
         _check_picture(out)
     try:
-        rows = demonstration.run(workers=workers, seed=seed, say=lambda line: typer.echo(line, err=True))
+        say = partial(typer.echo, err=True)
+        say_if_busy(say, "run it again when they have ended")
+        rows = demonstration.run(workers=workers, seed=seed, repeats=3, say=say)
         typer.echo(demonstration.table(rows))
         save(demonstration.picture(rows), out)
     except ImportError as error:

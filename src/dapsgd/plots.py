@@ -31,9 +31,11 @@ _LABELS = {
     "distance": r"distance to $x^\star$",
 }
 _LOGARITHMIC = ("residual", "distance")
+_FALLS = 100.0  # times smaller: of an objective that does, nothing could be seen after the beginning
 _FEW_POINTS = 10  # of a trace, which are drawn as such
 _FEW_COLUMNS = 40  # whose names can be read below an axis
 _NAMED_LINES = 6  # of a path, the largest at its end
+_SMALL = 0.05  # of the largest coefficient: not worth a name
 _LONGEST = 24  # characters of a name
 
 
@@ -58,7 +60,9 @@ def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: An
     kwargs.setdefault("marker", "o" if len(trace) <= _FEW_POINTS else None)
     ax.plot(getattr(trace, x), getattr(trace, y), **kwargs)
     values = getattr(trace, y)
-    if y in _LOGARITHMIC and (values[np.isfinite(values)] > 0.0).any():
+    seen = values[np.isfinite(values)]
+    falls = y == "objective" and seen.size > 0 and seen.max() > _FALLS * seen.min() > 0.0
+    if falls or (y in _LOGARITHMIC and (seen > 0.0).any()):
         ax.set_yscale("log")
     ax.set_xlabel(_LABELS[x])
     ax.set_ylabel(_LABELS[y])
@@ -154,7 +158,7 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
 
 
 def _together(values: Any, most: int = _NAMED_LINES) -> list[list[int]]:
-    """Return the places of the same value, as fused coefficients have, of the few values that are largest; not of zero.
+    """Return the places of the same value, as fused coefficients have, of the few values that are largest; not of small ones.
 
     Examples
     --------
@@ -162,7 +166,8 @@ def _together(values: Any, most: int = _NAMED_LINES) -> list[list[int]]:
     >>> _together(np.array([0.0, 1.0, 1.0, -2.0]))
     [[3], [1, 2]]
     """
-    found = sorted(set(values[values != 0.0].tolist()), key=abs, reverse=True)[:most]
+    large = np.abs(values) > _SMALL * np.abs(values).max(initial=0.0)
+    found = sorted(set(values[large].tolist()), key=abs, reverse=True)[:most]
     return [np.flatnonzero(values == value).tolist() for value in found]
 
 

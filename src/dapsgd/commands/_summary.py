@@ -65,7 +65,8 @@ def table(about: dict[str, Any]) -> str:
     for name in ("jumps", "rank"):
         if name in about:
             lines[name] = f"{about[name]:,}"
-    lines[about["score_name"]] = f"{about['score']:.4f} on these data"
+    if about["score"] is not None:  # of one row there is none
+        lines[about["score_name"]] = f"{about['score']:.4f} on these data"
     if "held_out" in about:
         lines["held out"] = about_score(*about["held_out"].values())
     passes, workers = counted(about["passes"], "pass", "passes"), by_workers(about["workers"], about["algorithm"])

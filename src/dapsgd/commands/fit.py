@@ -80,7 +80,7 @@ def run(
     about = describe(model, model.groups)
     if scaling is not None:
         scaling.restore(model)
-    score = float(model.score(dataset.X, dataset.y))
+    score = float(model.score(dataset.X, dataset.y)) if len(dataset.y) > 1 else None
     model._target_names = dataset.target_names
     _draw(model, pictures, dataset.feature_names)
     _save(model, out, data, dataset, reading, task)
@@ -96,7 +96,7 @@ def run(
         "columns": int(dataset.X.shape[1]),
         "target": list(dataset.target_names),
         **({"classes": model._about_classes()} if task == "classification" else {}),
-        **_counting_column(dataset),
+        **_notice(dataset, model),
         **about,
         "score": score,
         "score_name": "accuracy" if task == "classification" else "R2",
@@ -124,6 +124,13 @@ def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     smallest = bool(model.alpha_ == model.alphas_.min())
     about = {"folds": model.cv, "rule": model.rule, "smallest": smallest, "edge": model._edge()}
     return about | {"held_out": {"name": name, "mean": mean, "standard_error": error}}
+
+
+def _notice(dataset: Any, model: Any) -> dict[str, str]:
+    """Say what somebody may not have meant."""
+    if model.penalty == "nuclear" and model.coef_.ndim == 1:
+        return {"notice": "penalty nuclear is for several targets; of one it is the length of the coefficients"}
+    return _counting_column(dataset)
 
 
 def _counting_column(dataset: Any) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from .._files import write_text
 from .._progress import bar
 from ..plots import pyplot, save
 from ..runtimes._plan import available_cores
+from ._busy import say_if_busy
 from ._tasks import Claim, Numbers, Part, Settings, Store, Task
 from .delays import DELAYS
 from .figure1 import FIGURE1
@@ -68,7 +68,7 @@ def reproduce(
     store = Store(Path(folder), settings)
     began = time.perf_counter()
     tasks = [task for part in parts for task in part.tasks(settings)]
-    _warn_if_busy(say)
+    say_if_busy(say, "--again measures anew")
     _run(tasks, store, again, progress, say)
     sections = {
         part.name: _section(part, store, settings)
@@ -80,12 +80,6 @@ def reproduce(
     about = {**store.about["machine"], "seeds": settings.seeds, "workers": settings.workers, "data": settings.data or "bundled"}
     write_report(store.folder / "report.html", list(sections.values()), settings, about, seconds)
     return [claim for part in parts for claim in sections[part.name].claims]
-
-
-def _warn_if_busy(say: Callable[[str], None]) -> None:
-    """Say so if other programs use the cores that are to be measured."""
-    if hasattr(os, "getloadavg") and os.getloadavg()[0] > 0.5 * available_cores():
-        say(f"other programs are running (load {os.getloadavg()[0]:.1f}): times may mislead; --again measures anew")
 
 
 def _run(tasks: Sequence[Task], store: Store, again: bool, progress: bool, say: Callable[[str], None]) -> None:
