@@ -270,7 +270,8 @@ def test_the_first_fit_of_all_says_why_it_takes_long(monkeypatch):
     said = "compiling, which is done once"
     monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: True)
     assert said in done("fit", "t.csv", "--target", "y", "--progress").stderr
-    assert said not in done("fit", "t.csv", "--target", "y").stderr
+    assert said in done("fit", "t.csv", "--target", "y").stderr  # also where no bar is shown
+    assert said not in done("fit", "t.csv", "--target", "y", "--no-progress").stderr
     monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: False)
     assert said not in done("fit", "t.csv", "--target", "y", "--progress").stderr
 

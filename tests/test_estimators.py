@@ -799,3 +799,9 @@ def test_scores_that_are_best_at_the_end_are_noticed():
     assert "the smallest tried" in str(careful)
     assert "goes on" not in str(careful)
     assert "smallest" not in str(DAPRegressorCV("l1", alphas=20, eps=1e-6).fit(X, y))
+
+
+@pytest.mark.parametrize("cv", [1, N + 1])
+def test_too_few_or_too_many_folds(cv):
+    with pytest.raises(ValueError, match=f"cv must be from 2 to the number of rows; got {cv} folds"):
+        DAPRegressorCV("l1", alphas=3, cv=cv).fit(X, Y)

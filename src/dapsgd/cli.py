@@ -246,7 +246,7 @@ def fit(
         about = command.run(
             data, out, pictures=pictures, reading=reading, options=options, task=task, loss=loss, groups=groups,
             scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
-            progress=sys.stderr.isatty() if progress is None else progress,
+            progress=sys.stderr.isatty() if progress is None else progress, quiet=progress is False,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))
     typer.echo(f"model: {out}", err=as_json)

@@ -44,6 +44,7 @@ def run(
     convert_it: bool | None,
     cache: Path | None,
     progress: bool,
+    quiet: bool,
 ) -> dict[str, Any]:
     """Fit a model, write it, and return what is to be said of it.
 
@@ -68,7 +69,7 @@ def run(
         "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset.y)
-    if progress and is_cold():
+    if is_cold() and not quiet:
         print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
     model._kept = kept
     start = time.perf_counter()

@@ -72,7 +72,7 @@ class CrossValidated(LinearModel):
         problem = self._pose(data.X, data.targets, loss, normalised(data.weights))
         ratios, multiple = self._ratios()
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
-        splits = list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
+        splits = self._splits(data, classifier)
         score = self._scorer(loss)
         options = self._options()
         del options["progress"]  # of each fit: here it is that of all together
@@ -101,6 +101,17 @@ class CrossValidated(LinearModel):
         self._chosen = r
         self._warn(self.path_.results[k])
         self._keep(problem, self.path_.results[k])
+
+    def _splits(self, data: Data, classifier: bool) -> list[tuple[Array, Array]]:
+        """Return the rows to fit and the rows to hold out, of every fold."""
+        try:
+            return list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
+        except ValueError as error:
+            if self.cv is not None and not isinstance(self.cv, numbers.Integral):
+                raise
+            most = "rows of the largest class" if classifier else "rows"
+            folds = 5 if self.cv is None else self.cv
+            raise ValueError(f"cv must be from 2 to the number of {most}; got {folds} folds ({error})") from None
 
     def _about_fit(self) -> dict[str, str]:
         lines = super()._about_fit()
