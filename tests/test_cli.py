@@ -24,7 +24,7 @@ def _no_screen(monkeypatch):
 
 def test_the_demo_prints_a_table_and_saves_a_picture(tmp_path, monkeypatch):
     full = demo.run
-    monkeypatch.setattr(demo, "run", lambda **options: full(**(options | {"repeats": 1, "share": 0.02})))
+    monkeypatch.setattr(demo, "run", lambda **options: full(repeats=1, share=0.02, **options))
     picture = tmp_path / "picture.png"
     outcome = CliRunner().invoke(app, ["demo", "--out", str(picture), "--workers", "2"])
     assert outcome.exit_code == 0, outcome.output

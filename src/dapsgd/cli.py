@@ -73,7 +73,7 @@ def demo(
     try:
         say = partial(typer.echo, err=True)
         say_if_busy(say, "run it again when they have ended")
-        rows = demonstration.run(workers=workers, seed=seed, repeats=3, say=say)
+        rows = demonstration.run(workers=workers, seed=seed, say=say)
         typer.echo(demonstration.table(rows))
         save(demonstration.picture(rows), out)
     except ImportError as error:
