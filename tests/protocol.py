@@ -1,7 +1,8 @@
 """A model of the asynchronous engine, explored over all interleavings.
 
 The model has the same atomic steps as ``runtimes/_engine.py``: what a worker does while it holds the head lock is one step,
-and so are each load and each store of a stripe, each lock and each gate. Decisions under the head lock are not restated: the
+and so are each load and each store of a stripe, each lock and each gate, and the change from one worker to the next when a
+turn is over. Decisions under the head lock are not restated: the
 engine's own functions make them (``may_apply``, ``open_gates``, ``take_slot``...), uncompiled, on a ledger made from the state.
 What is restated is where a worker waits and in which order it takes locks.
 
@@ -18,7 +19,7 @@ import numpy as np
 from dapsgd.runtimes import _engine as engine
 
 # Where a worker is.
-READ, READ_GATE, READ_WOKEN, READ_NEXT, WORK, APPLY_GATE, APPLY_WOKEN, STORE, NEXT, OUT = range(10)
+READ, READ_NEXT, WORK, APPLY_GATE, APPLY_WOKEN, STORE, NEXT, IN_LINE = range(8)  # IN_LINE: no thread is this worker
 FREE = -1
 
 
@@ -32,8 +33,8 @@ class Rules(NamedTuple):
     workers: int
     max_delay: int
     stops: tuple[int, ...]  # iterations at which slices end, the last being the end of the run
-    room: int
-    turn: int = 2
+    threads: int
+    turn: int = 2  # if there are more workers than threads
     stripes: int = 2
     pauses: int = 0  # how often Python may ask for a pause, at any moment
     failures: int = 0  # how many workers may raise, at any moment
@@ -41,9 +42,14 @@ class Rules(NamedTuple):
     locks: bool = True
     coupling: bool = True
     drops: int = 1  # how often a lease is given back
+    keeps_lease: bool = False  # when its turn is over
     may_apply: Any = staticmethod(engine.may_apply)
     open_gates: Any = staticmethod(engine.open_gates)
-    is_full: Any = staticmethod(engine.is_full)
+    goes_on: Any = staticmethod(engine.goes_on)
+
+    @property
+    def longest_turn(self) -> int:
+        return self.turn if self.threads < self.workers else 1 << 30
 
 
 class Worker(NamedTuple):
@@ -62,6 +68,7 @@ class State(NamedTuple):
     gates: tuple[bool, ...]  # open
     x: tuple[int, ...]  # for each stripe, how many updates it has seen
     workers: tuple[Worker, ...]
+    line: tuple[int, ...]  # of workers for whom there is no thread
     pauses: int
     failures: int
     failed: bool
@@ -73,6 +80,7 @@ def start(rules: Rules) -> State:
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = 1
     counters[engine.RECORDS_FULL], counters[engine.BAD_ITERATION] = rules.records_full, -1
     worker = Worker(READ, (0,) * engine.STATES, 0, 0, (0,) * rules.stripes)
+    waiting = worker._replace(place=IN_LINE)
     zeros = (0,) * rules.workers
     return State(
         counters=tuple(counters),
@@ -81,7 +89,8 @@ def start(rules: Rules) -> State:
         holders=(FREE,) * rules.stripes,
         gates=(False,) * rules.workers,
         x=(0,) * rules.stripes,
-        workers=(worker,) * rules.workers,
+        workers=(worker,) * rules.threads + (waiting,) * (rules.workers - rules.threads),
+        line=tuple(range(rules.threads, rules.workers)),
         pauses=rules.pauses,
         failures=rules.failures,
         failed=False,
@@ -96,10 +105,11 @@ class Move:
         self.counters = np.array(state.counters)
         self.waiting, self.leases = np.array(state.waiting), np.array(state.leases)
         self.holders, self.gates, self.x = list(state.holders), list(state.gates), list(state.x)
-        self.workers = list(state.workers)
+        self.workers, self.line = list(state.workers), list(state.line)
         self.pauses, self.failures, self.failed = state.pauses, state.failures, state.failed
         gates = np.arange(rules.workers)  # addresses
-        self.ledger = engine.Ledger(0, gates, self.waiting, self.counters, self.leases, rules.max_delay, rules.room, rules.turn)
+        turn = rules.longest_turn
+        self.ledger = engine.Ledger(0, gates, self.waiting, self.counters, self.leases, rules.max_delay, turn)
         if who >= 0:
             worker = state.workers[who]
             self.place, self.stripe, self.loaded = worker.place, worker.stripe, worker.loaded
@@ -117,6 +127,7 @@ class Move:
             tuple(self.gates),
             tuple(self.x),
             tuple(self.workers),
+            tuple(self.line),
             self.pauses,
             self.failures,
             self.failed,
@@ -139,12 +150,12 @@ class Move:
                 raise Violation("a gate is opened twice")
             self.gates[gate] = True
 
-        before = engine.release, engine.may_apply, engine.is_full
-        engine.release, engine.may_apply, engine.is_full = open_gate, self.rules.may_apply, self.rules.is_full
+        before = engine.release, engine.may_apply
+        engine.release, engine.may_apply = open_gate, self.rules.may_apply
         try:
             self.rules.open_gates(self.ledger)
         finally:
-            engine.release, engine.may_apply, engine.is_full = before
+            engine.release, engine.may_apply = before
 
     def drop_lease(self) -> None:
         for _ in range(self.rules.drops):
@@ -152,21 +163,35 @@ class Move:
                 raise Violation("a lease is given back that nobody holds")
             engine.drop_lease(self.ledger, self.memory)
 
+    def leave_thread(self) -> None:
+        """Go to the end of the line; the thread has nothing more to do in this slice."""
+        self.place = IN_LINE
+        self.line.append(self.who)
+
+    def end_turn(self) -> None:
+        """Go to the end of the line, and let the thread be the next in it."""
+        self.memory[engine.UPDATES] = 0
+        self.leave_thread()
+        following = self.line.pop(0)
+        if following == self.who:
+            self.place = READ
+        else:
+            place = WORK if self.workers[following].memory[engine.HAS_READ] else READ
+            self.workers[following] = self.workers[following]._replace(place=place)
+
+    @property
+    def is_turn_over(self) -> bool:
+        return bool(self.memory[engine.UPDATES] >= self.rules.longest_turn)
+
     # What a worker does under the head lock; each ends with a place to go on from.
 
     def read(self) -> None:
         counters = self.counters
-        over, paused = counters[engine.ITERATION] >= counters[engine.LAST], counters[engine.PAUSE] != 0
-        if not over and not paused and self.rules.is_full(self.ledger):
-            self.waiting[self.who] = engine.LEASE
-            self.place = READ_GATE
-            self.release(0)
-        elif over or paused:
-            self.place = OUT
+        if counters[engine.ITERATION] >= counters[engine.LAST] or counters[engine.PAUSE] != 0:
+            self.leave_thread()
             self.release(0)
         else:
             engine.take_lease(self.ledger, self.memory)
-            self.memory[engine.UPDATES] = 0
             self.own[0] = self.x[0]
             self.stripe, self.place = 0, READ_NEXT
             self.finish_stripe(WORK)
@@ -175,7 +200,7 @@ class Move:
         counters, version = self.counters, int(self.memory[engine.VERSION])
         over = counters[engine.ITERATION] >= counters[engine.LAST]
         if not over and not self.rules.may_apply(self.ledger, version):
-            self.waiting[self.who] = engine.APPLY + version
+            self.waiting[self.who] = engine.WAITS + version
             self.place = APPLY_GATE
             self.release(0)
             return
@@ -183,7 +208,7 @@ class Move:
         if over:
             self.drop_lease()
             self.open_gates()
-            self.place = OUT
+            self.leave_thread()
             self.release(0)
             return
         if t - version > self.rules.max_delay:
@@ -192,13 +217,8 @@ class Move:
         counters[engine.ITERATION] = t + 1
         room = np.zeros(8, np.int64)
         engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room), t + 1)
-        before = engine.is_full
-        engine.is_full = self.rules.is_full
-        try:
-            if engine.goes_on(self.ledger, self.memory):
-                engine.take_lease(self.ledger, self.memory)
-        finally:
-            engine.is_full = before
+        if self.rules.goes_on(self.ledger, self.memory):
+            engine.take_lease(self.ledger, self.memory)
         self.open_gates()
         self.stripe, self.loaded, self.place = 0, self.x[0], STORE
 
@@ -234,7 +254,9 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
     found = []
     move = Move(rules, state, who)
     place = move.place
-    if place in (READ, READ_WOKEN, WORK, APPLY_WOKEN):
+    if move.is_turn_over and (place == READ or (place == WORK and rules.keeps_lease)):
+        move.end_turn()
+    elif place in (READ, WORK, APPLY_WOKEN):
         if not move.is_free(0):
             return []
         if place == WORK and state.failures > 0:  # as engine.leave does
@@ -244,21 +266,19 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
             failing.counters[engine.PAUSE] = 1
             failing.open_gates()
             failing.release(0)
-            failing.place, failing.failures, failing.failed = OUT, state.failures - 1, True
+            failing.leave_thread()
+            failing.failures, failing.failed = state.failures - 1, True
             found.append(failing.pack())
         move.acquire(0)
-        if place == READ_WOKEN and move.waiting[who] == engine.PROMISE:
-            move.waiting[who] = engine.NOTHING
-            move.counters[engine.PROMISED] -= 1
-        if place in (READ, READ_WOKEN):
+        if place == READ:
             move.read()
         else:
             move.apply()
-    elif place in (READ_GATE, APPLY_GATE):
+    elif place == APPLY_GATE:
         if not state.gates[who]:
             return []
         move.gates[who] = False
-        move.place = place + 1
+        move.place = APPLY_WOKEN
     elif place in (READ_NEXT, NEXT):
         if not move.is_free(move.stripe + 1):
             return []
@@ -272,21 +292,23 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
         move.x[move.stripe] = move.own[move.stripe] = move.loaded + 1
         move.place = NEXT
         move.finish_stripe(WORK if move.memory[engine.HAS_READ] else READ)
-    else:  # OUT
+    else:  # IN_LINE
         return []
     return [*found, move.pack()]
 
 
 def _moves_of_python(rules: Rules, state: State) -> list[State]:
-    """Ask for a pause while workers run; start the next slice when all are out."""
+    """Ask for a pause while workers run; start the next slice when nobody does."""
     move = Move(rules, state, -1)
     counters = move.counters
-    if all(worker.place == OUT for worker in state.workers):
+    if all(worker.place == IN_LINE for worker in state.workers):
         if state.failed or counters[engine.ITERATION] >= rules.stops[-1]:
             return []
         stop = next(stop for stop in rules.stops if stop > counters[engine.ITERATION])
         counters[engine.LAST], counters[engine.PAUSE], counters[engine.RECORDS] = stop, 0, 0
-        move.workers = [worker._replace(place=READ) for worker in move.workers]
+        for _ in range(rules.threads):
+            following = move.line.pop(0)
+            move.workers[following] = move.workers[following]._replace(place=READ)
         return [move.pack()]
     if state.pauses > 0 and move.is_free(0):
         counters[engine.PAUSE] = 1
@@ -302,22 +324,24 @@ def check(rules: Rules, state: State) -> None:
     counters = state.counters
     if held != counters[engine.LEASES]:
         raise Violation("leases are not held by those who have read")
-    if counters[engine.LEASES] + counters[engine.PROMISED] > rules.room:
-        raise Violation("there are more leases than room")
-    if counters[engine.PROMISED] != sum(wish == engine.PROMISE for wish in state.waiting):
-        raise Violation("promises do not add up")
+    if any(worker.place == IN_LINE and worker.memory[engine.HAS_READ] for worker in state.workers):
+        raise Violation("a worker without a thread holds a lease")
+    if any(worker.memory[engine.UPDATES] > rules.longest_turn for worker in state.workers):
+        raise Violation("a turn is longer than allowed")
+    if sorted(state.line) != [who for who, worker in enumerate(state.workers) if worker.place == IN_LINE]:
+        raise Violation("the line does not have those who wait in it, once each")
 
 
 def check_end(rules: Rules, state: State) -> None:
     """Look at what must hold where nobody can go on."""
-    if not all(worker.place == OUT for worker in state.workers):
+    if not all(worker.place == IN_LINE for worker in state.workers):
         raise Violation("deadlock: a worker waits for ever")
     if not state.failed and state.counters[engine.ITERATION] != rules.stops[-1]:
         raise Violation("the run ends early")
     if any(seen != state.counters[engine.ITERATION] for seen in state.x):
         raise Violation("an update is lost or applied twice")
-    if state.counters[engine.LEASES] or state.counters[engine.PROMISED] or any(state.waiting) or any(state.gates):
-        raise Violation("a lease, a promise or an open gate is left over")
+    if state.counters[engine.LEASES] or any(state.waiting) or any(state.gates):
+        raise Violation("a lease or an open gate is left over")
 
 
 def explore(rules: Rules) -> int:

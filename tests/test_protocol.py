@@ -6,16 +6,16 @@ from dapsgd.runtimes import _engine as engine
 
 from .protocol import Rules, Violation, explore
 
-TWO = [Rules(2, tau, (2, 4), room=min(2, tau + 1), pauses=1, failures=1) for tau in (0, 1, 2)]
+TWO = [Rules(2, tau, (2, 4), threads=min(2, tau + 1), pauses=1, failures=1) for tau in (0, 1, 2)]
 THREE = [
-    Rules(3, 1, (3,), room=2, turn=1, stripes=1, pauses=1),
-    Rules(3, 2, (3,), room=3, stripes=2, records_full=9, pauses=1),
-    Rules(3, 1, (2, 4), room=2, turn=1, stripes=2, pauses=1),
-    Rules(3, 2, (2, 4), room=3, stripes=2, pauses=1, failures=1),
+    Rules(3, 1, (3,), threads=2, turn=1, stripes=1, pauses=1),
+    Rules(3, 2, (3,), threads=3, stripes=2, records_full=9, pauses=1),
+    Rules(3, 1, (2, 4), threads=2, turn=1, stripes=2, pauses=1),
+    Rules(3, 2, (2, 4), threads=3, stripes=2, pauses=1, failures=1),
 ]
 
 
-@pytest.mark.parametrize("rules", [*TWO, *THREE], ids=lambda r: f"{r.workers} workers, delay {r.max_delay}, room {r.room}")
+@pytest.mark.parametrize("rules", [*TWO, *THREE], ids=lambda r: f"{r.workers} workers, delay {r.max_delay}, threads {r.threads}")
 def test_every_interleaving_keeps_the_invariants(rules, record_property):
     states = explore(rules)
     print(f"{states} states")
@@ -32,7 +32,7 @@ def oldest_only(ledger, version):
 
 def wakes_nobody_who_waits_to_apply(ledger):
     for worker in range(ledger.waiting.size):
-        if ledger.waiting[worker] >= engine.APPLY:
+        if ledger.waiting[worker] != engine.NOTHING:
             return
     engine.open_gates(ledger)
 
@@ -42,20 +42,25 @@ def wakes_nobody_at_the_end(ledger):
         engine.open_gates(ledger)
 
 
-def breaks_promises(ledger):
-    return ledger.counters[engine.LEASES] >= ledger.room
+def goes_on_for_ever(ledger, state):
+    state[engine.UPDATES] += 1
+    return ledger.counters[engine.PAUSE] == 0 and ledger.counters[engine.ITERATION] < ledger.counters[engine.LAST]
 
 
-THREE_AT_ONCE = Rules(3, 2, (4,), room=3, stripes=1, records_full=9)
+THREE_AT_ONCE = Rules(3, 2, (4,), threads=3, stripes=1, records_full=9)
 BROKEN = {
     "the rule looks at the oldest lease only": (THREE_AT_ONCE._replace(may_apply=oldest_only), "deadlock"),
-    "any update may be applied": (Rules(2, 1, (4,), room=2, may_apply=lambda ledger, version: True), "a delay is longer"),
-    "a wake-up is missing": (Rules(2, 1, (4,), room=2, open_gates=wakes_nobody_who_waits_to_apply), "deadlock"),
-    "the end of the run wakes nobody": (Rules(3, 2, (4,), room=1, stripes=1, open_gates=wakes_nobody_at_the_end), "deadlock"),
-    "a lease is given back twice": (Rules(2, 1, (3,), room=2, drops=2), "a lease is given back that nobody holds"),
-    "there are no locks": (Rules(2, 2, (3,), room=2, stripes=1, locks=False), "lost or applied twice|not of the version"),
-    "stripes are not coupled": (Rules(2, 2, (3,), room=2, coupling=False), "different versions|not of the version"),
-    "promises do not count": (Rules(3, 2, (4,), room=1, turn=1, stripes=1, is_full=breaks_promises), "more leases than room"),
+    "any update may be applied": (Rules(2, 1, (4,), threads=2, may_apply=lambda ledger, version: True), "a delay is longer"),
+    "a wake-up is missing": (Rules(2, 1, (4,), threads=2, open_gates=wakes_nobody_who_waits_to_apply), "deadlock"),
+    "the end of the run wakes nobody": (Rules(2, 1, (4,), threads=2, open_gates=wakes_nobody_at_the_end), "deadlock"),
+    "a lease is given back twice": (Rules(2, 1, (3,), threads=2, drops=2), "a lease is given back that nobody holds"),
+    "there are no locks": (Rules(2, 2, (3,), threads=2, stripes=1, locks=False), "lost or applied twice|not of the version"),
+    "stripes are not coupled": (Rules(2, 2, (3,), threads=2, coupling=False), "different versions|not of the version"),
+    "nobody's turn is ever over": (Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever), "a turn is longer"),
+    "a lease is kept when a turn is over": (
+        Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever, keeps_lease=True),
+        "without a thread holds a lease",
+    ),
 }
 
 

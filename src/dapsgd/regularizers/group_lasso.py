@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import non_negative, validated
 from .._jit import kernel
-from ._elementwise import norm
+from ._elementwise import norm, sum_squares
 from ._groups import group_rows, make_partition
 
 Array = np.ndarray[Any, Any]
@@ -113,24 +113,45 @@ class BoundGroupLasso(NamedTuple):
 @kernel
 def shrink_groups(v: Array, threshold: float, starts: Array, order: Array, weights: Array, out: Array) -> None:
     """Shrink each group of the flat ``v`` by its weight times ``threshold``."""
-    if order.size == 0:
-        for g in range(weights.size):
-            factor = v.dtype.type(shrinkage(norm(v, starts[g], starts[g + 1]), threshold * weights[g]))
-            for j in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):  # unsigned: see sum_squares
-                out[j] = factor * v[j]
-        return
-    gathered = np.empty_like(v)
-    for j in range(v.size):
-        gathered[j] = v[order[j]]
-    for g in range(weights.size):
-        factor = v.dtype.type(shrinkage(norm(gathered, starts[g], starts[g + 1]), threshold * weights[g]))
-        for j in range(starts[g], starts[g + 1]):
-            out[order[j]] = factor * gathered[j]
+    entries = v
+    if order.size > 0:
+        entries = np.empty_like(v)
+        for j in range(v.size):
+            entries[j] = v[order[j]]
+    factors = np.empty(min(weights.size, _BLOCK))
+    for first in range(0, weights.size, _BLOCK):
+        groups = range(first, min(first + _BLOCK, weights.size))
+        find_factors(entries, threshold, starts, weights, groups, factors)
+        for g in groups:
+            factor = v.dtype.type(factors[g - first])
+            if order.size == 0:
+                for j in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):  # unsigned: see sum_squares
+                    out[j] = factor * entries[j]
+            else:
+                for j in range(starts[g], starts[g + 1]):
+                    out[order[j]] = factor * entries[j]
+
+
+@kernel
+def find_factors(v: Array, threshold: float, starts: Array, weights: Array, groups: range, factors: Array) -> None:
+    """Write by what to shrink some groups.
+
+    The sums of squares come first: a root and a division take long, and those of one group need not wait for another's.
+    """
+    first = groups.start
+    for g in groups:
+        factors[g - first] = sum_squares(v, starts[g], starts[g + 1])
+    for k in range(len(groups)):
+        factors[k] = np.sqrt(factors[k])
+    for k in range(len(groups)):
+        if not 1e-15 < factors[k] < 1e15:
+            factors[k] = norm(v, starts[first + k], starts[first + k + 1])
+    for k in range(len(groups)):
+        factors[k] = shrinkage(factors[k], threshold * weights[first + k])
 
 
 @kernel
 def shrinkage(size: float, threshold: float) -> float:
     """Return ``(1 - threshold / size)_+``, and 0 for a zero group; NaN stays NaN."""
-    if size <= threshold:
-        return 0.0 if threshold > 0.0 else 1.0
-    return 1.0 - threshold / size
+    factor = 1.0 - threshold / (1.0 if size == 0.0 else size)  # before it is needed, so that there is no branch
+    return 0.0 if size <= threshold else factor

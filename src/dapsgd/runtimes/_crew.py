@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -31,24 +33,25 @@ _DRAWS = 4096  # rows drawn ahead
 _STRIPE = 4096  # entries of the parameter under one lock
 _RECORD_BYTES = 1 << 26  # memory for copies of the parameter that wait to be evaluated
 _RECORDS = 128
-_TURN = 512  # updates: to wake another worker takes as long as ten or so
+_TURN = 512  # updates: to go to Python for the next worker takes as long as ten or so
 
 
 class Crew:
     """The state of a run between slices. While workers run, Python only looks at a counter or two, which may be old.
 
-    ``_entrance`` guards ``_inside`` and ``_closed``; everything that workers share is guarded as the engine says.
+    ``_entrance`` guards ``_inside``, ``_closed`` and ``_line``; everything that workers share is guarded as the engine says.
     """
 
-    def __init__(self, plan: Plan, active: int, stripes: Array, gates: Array) -> None:
+    def __init__(self, plan: Plan, threads: int, stripes: Array, gates: Array) -> None:
         self.plan = plan
         self.clock = Clock()
         self._entrance = threading.Lock()
-        self._inside = 0  # workers that are in compiled code, or about to be
+        self._inside = 0  # threads that are in compiled code, or about to be
+        self._line = deque(range(plan.workers))  # the workers that no thread is at the moment, the next one first
         self._closed = False
         self._snapshot_at = -1
         self._rule = plan.rule  # with the factor that snapshots ask for
-        self._ledger = _make_ledger(plan, active, stripes[0], gates)
+        self._ledger = _make_ledger(plan, threads, stripes[0], gates)
         self._log = _make_log(plan)
         self._shared = _make_shared(plan, stripes, self._ledger, self._log)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
@@ -93,34 +96,36 @@ class Crew:
         self._ledger.counters[engine.PAUSE] = 0
         self._ledger.counters[engine.LAST] = min(last, self.plan.max_iter)
 
-    def advance(self, worker: int) -> None:
-        """Be one worker until the slice ends."""
-        entered = False
+    def advance(self) -> None:
+        """Be one worker after another, each for a turn, until the slice ends."""
+        worker = -1
         try:
             with self._entrance:
                 if self._closed:
                     return
-                entered = True
+                worker = self._line.popleft()
                 self._inside += 1
-            self._advance(worker)
+            while True:
+                reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
+                if reason == engine.TURN_OVER:
+                    with self._entrance:
+                        self._line.append(worker)
+                        worker = self._line.popleft()
+                elif reason == engine.REFILL:
+                    self._draw(worker)
+                elif reason == engine.RECORDED:
+                    self._seconds_of_record[self._own[worker].state[engine.SLOT]] = self.clock.seconds
+                else:
+                    return
         except BaseException:
-            if entered:
+            if worker >= 0:
                 self._leave(self._ledger, self._shared.stripes, self._own[worker].state)
             raise
         finally:
-            if entered:
+            if worker >= 0:
                 with self._entrance:
+                    self._line.append(worker)
                     self._inside -= 1
-
-    def _advance(self, worker: int) -> None:
-        while True:
-            reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
-            if reason == engine.REFILL:
-                self._draw(worker)
-            elif reason == engine.RECORDED:
-                self._seconds_of_record[self._own[worker].state[engine.SLOT]] = self.clock.seconds
-            else:
-                return
 
     def pause(self) -> None:
         """End the slice: ask every worker to come back after its current update."""
@@ -227,12 +232,15 @@ class Crew:
 
 
 @contextmanager
-def make_crew(plan: Plan, active: int) -> Iterator[Crew]:
-    """Allocate a crew, of whom so many work at once, and its locks; freed afterwards, when no worker runs any more."""
+def make_crew(plan: Plan, threads: int) -> Iterator[Crew]:
+    """Allocate a crew for so many threads, and its locks; freed afterwards, when no worker runs any more.
+
+    There may be no more threads than workers, nor than leases that can all be given back in time.
+    """
     _check_memory(plan)
     stripes = count_stripes(plan)
     with locks(stripes + plan.workers) as addresses:
-        crew = Crew(plan, active, addresses.taken[:stripes], addresses.taken[stripes:])
+        crew = Crew(plan, threads, addresses.taken[:stripes], addresses.taken[stripes:])
         addresses.in_use = crew.is_busy
         try:
             yield crew
@@ -256,16 +264,16 @@ def count_stripes(plan: Plan) -> int:
     return min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
 
 
-def _make_ledger(plan: Plan, active: int, head: int, gates: Array) -> engine.Ledger:
+def _make_ledger(plan: Plan, threads: int, head: int, gates: Array) -> engine.Ledger:
     # All of it side by side: every cache line that changes hands with the head lock costs each update a tenth of a microsecond.
     memory = padded(engine.COUNTERS + 2 * plan.workers, np.int64)
     counters, waiting, leases = np.split(memory, [engine.COUNTERS, engine.COUNTERS + plan.workers])
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
     counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
-    room = min(active, plan.workers, plan.max_delay + 1)
     turn = 1 if plan.shares.size > 0 else _TURN  # a share that stays away for long leaves its old gradient behind
-    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, room, turn)
+    turn = turn if threads < plan.workers else sys.maxsize
+    return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, turn)
 
 
 def _slots(plan: Plan) -> int:

@@ -23,9 +23,9 @@ afterwards ``t + i - lease[i] <= max_delay`` for every i. The holder of the olde
 always go on. (Asking only that the oldest lease stay within the bound deadlocks: two leases may come due at once.)
 A worker that has to wait sleeps at a gate of its own, which is opened by the update that makes its turn come.
 
-**More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So no more leases are given out
-than there are cores (nor than max_delay + 1, all of which could be applied in time). A worker goes on for a turn of
-``turn`` updates, then leaves its place to the next in line, to whom it is promised while it wakes up.
+**More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So there are no more threads than
+cores (nor than max_delay + 1, so that all leases can be given back in time), and a thread is one worker after another: after a
+turn of ``turn`` updates, with no lease in hand, it comes back to be the next in line. Nobody sleeps, so nobody has to be woken.
 """
 
 from __future__ import annotations
@@ -39,26 +39,40 @@ from .._loops import copy
 from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
 from ._leases import in_time, remove
-from ._locks import acquire, release, sleep_until
+from ._locks import acquire, release
 
-__all__ = ["DIVERGED", "DONE", "PAUSED", "RECORDED", "REFILL", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
+__all__ = [
+    "DIVERGED",
+    "DONE",
+    "PAUSED",
+    "RECORDED",
+    "REFILL",
+    "TURN_OVER",
+    "Ledger",
+    "Log",
+    "Own",
+    "Shared",
+    "leave",
+    "pause",
+    "run",
+]
 
 Array = np.ndarray[Any, Any]
 
 # Why a worker came back to Python.
-DONE, PAUSED, REFILL, RECORDED, DIVERGED = range(5)
+DONE, PAUSED, REFILL, RECORDED, DIVERGED, TURN_OVER = range(6)
 
 # The counters, by their place in Ledger.counters.
 ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION = range(9)
-PROMISED, SERVED = 9, 10  # leases promised to workers that are waking up; the last worker to whom one was
-COUNTERS = 11
+COUNTERS = 9
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
-DRAWN, HAS_READ, VERSION, SLOT, HOLDS, UPDATES = range(6)  # HOLDS: one more than the stripe it has locked, 0 for none
+# HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far.
+DRAWN, HAS_READ, VERSION, SLOT, HOLDS, UPDATES = range(6)
 STATES = 6
 
-# What a worker waits for, in Ledger.waiting; or APPLY + the version it has read.
-PROMISE, NOTHING, LEASE, APPLY = -1, 0, 1, 2
+# In Ledger.waiting: nothing, or a worker waits until it may apply an update from a version: WAITS + that version.
+NOTHING, WAITS = 0, 1
 
 
 class Ledger(NamedTuple):
@@ -66,12 +80,11 @@ class Ledger(NamedTuple):
 
     head: int  # the address of the first stripe's lock
     gates: Array  # addresses of locks, one a worker, held while nobody has opened the gate
-    waiting: Array  # for each worker, what it waits for at its gate
+    waiting: Array  # for each worker, whether it waits at its gate, and with what
     counters: Array
     leases: Array  # versions being worked on, in the order they were read
     max_delay: int
-    room: int  # for so many leases at once
-    turn: int  # updates after which a worker lets others have its place
+    turn: int  # updates after which a worker lets others have its thread
 
 
 class Log(NamedTuple):
@@ -114,7 +127,10 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
     ledger, counters, state = shared.ledger, shared.ledger.counters, own.state
     while True:
         if state[HAS_READ] == 0:
-            reason = read(shared, own.x, own.worker, state)
+            if state[UPDATES] >= ledger.turn:
+                state[UPDATES] = 0
+                return TURN_OVER
+            reason = read(shared, own.x, state)
             if reason >= 0:
                 return reason
         if state[DRAWN] == own.draws.shape[0]:
@@ -125,7 +141,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         acquire(ledger.head)
         state[HOLDS] = 1
         while counters[ITERATION] < counters[LAST] and not may_apply(ledger, state[VERSION]):
-            wait_at_gate(ledger, own.worker, APPLY + state[VERSION])
+            wait_at_gate(ledger, own.worker, state[VERSION])
         t = counters[ITERATION]
         if t >= counters[LAST] or not finite:
             drop_lease(ledger, state)
@@ -164,21 +180,15 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
 
 
 @kernel
-def read(shared: Shared, x: Array, worker: int, state: Array) -> int:
-    """Copy the parameter, in one version, once a lease is to be had; return -1, or the reason to go back to Python."""
+def read(shared: Shared, x: Array, state: Array) -> int:
+    """Copy the parameter, in one version, with a lease on it; return -1, or the reason to go back to Python."""
     ledger, counters = shared.ledger, shared.ledger.counters
     acquire(ledger.head)
-    while counters[ITERATION] < counters[LAST] and counters[PAUSE] == 0 and is_full(ledger):
-        wait_at_gate(ledger, worker, LEASE)
-        if ledger.waiting[worker] == PROMISE:
-            ledger.waiting[worker] = NOTHING
-            counters[PROMISED] -= 1
     if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
         reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
         release(ledger.head)
         return reason
     take_lease(ledger, state)
-    state[UPDATES] = 0
     for s in range(shared.stripes.size):
         if s > 0:
             acquire(shared.stripes[s])
@@ -235,23 +245,11 @@ def average(mean: Array, x: Array, count: int) -> None:
 
 
 @kernel
-def is_full(ledger: Ledger) -> bool:
-    """Tell whether there is no lease to be had."""
-    return ledger.counters[LEASES] + ledger.counters[PROMISED] >= ledger.room
-
-
-@kernel
 def goes_on(ledger: Ledger, state: Array) -> bool:
-    """Tell whether a worker that has just applied an update takes the next lease: not if others had to wait for long."""
-    counters, waiting = ledger.counters, ledger.waiting
-    if counters[PAUSE] != 0 or counters[ITERATION] >= counters[LAST] or is_full(ledger):
-        return False
+    """Tell whether a worker that has just applied an update takes the next lease: not if its turn is over."""
+    counters = ledger.counters
     state[UPDATES] += 1
-    if state[UPDATES] >= ledger.turn:
-        for worker in range(waiting.size):
-            if waiting[worker] == LEASE:
-                return False
-    return True
+    return counters[PAUSE] == 0 and counters[ITERATION] < counters[LAST] and state[UPDATES] < ledger.turn
 
 
 @kernel
@@ -280,37 +278,22 @@ def may_apply(ledger: Ledger, version: int) -> bool:
 
 
 @kernel
-def wait_at_gate(ledger: Ledger, worker: int, wish: int) -> None:
+def wait_at_gate(ledger: Ledger, worker: int, version: int) -> None:
     """Let go of the head, wait until somebody opens the gate, take the head again."""
-    ledger.waiting[worker] = wish
+    ledger.waiting[worker] = WAITS + version
     release(ledger.head)
-    if wish == LEASE:
-        sleep_until(ledger.gates[worker])
-    else:
-        acquire(ledger.gates[worker])
+    acquire(ledger.gates[worker])
     acquire(ledger.head)
 
 
 @kernel
 def open_gates(ledger: Ledger) -> None:
-    """Wake the workers that can go on now, the head being held; each looks again for itself."""
+    """Let the workers go on that may apply their updates now, the head being held; each looks again for itself."""
     counters, waiting = ledger.counters, ledger.waiting
     over = counters[ITERATION] >= counters[LAST]
-    first = counters[SERVED] + 1
-    for place in range(waiting.size):
-        worker = (first + place) % waiting.size
-        if waiting[worker] == NOTHING or waiting[worker] == PROMISE:
-            continue
-        if waiting[worker] == LEASE:
-            if over or counters[PAUSE] != 0:
-                waiting[worker] = NOTHING
-            elif not is_full(ledger):
-                waiting[worker] = PROMISE
-                counters[PROMISED] += 1
-                counters[SERVED] = worker
-        elif over or may_apply(ledger, waiting[worker] - APPLY):
+    for worker in range(waiting.size):
+        if waiting[worker] != NOTHING and (over or may_apply(ledger, waiting[worker] - WAITS)):
             waiting[worker] = NOTHING
-        if waiting[worker] <= NOTHING:
             release(ledger.gates[worker])
 
 

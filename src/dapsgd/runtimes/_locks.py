@@ -21,7 +21,7 @@ import numpy as np
 
 from .._jit import extern, kernel
 
-__all__ = ["Locks", "acquire", "locks", "release", "sleep_until"]
+__all__ = ["Locks", "acquire", "locks", "release"]
 
 _SPINS = 400  # about 2 microseconds: longer than most critical sections
 _YIELDS = 2000  # about a millisecond if nobody else wants the core
@@ -89,10 +89,4 @@ def acquire(lock: int) -> None:
         if _try(lock, 0) == 1:
             return
         _offer_core()
-    _try(lock, 1)
-
-
-@kernel
-def sleep_until(lock: int) -> None:
-    """Acquire a lock that is held for long."""
     _try(lock, 1)

@@ -39,6 +39,11 @@ class Team:
             raise
 
     @property
+    def size(self) -> int:
+        """How many threads there are."""
+        return len(self._inboxes)
+
+    @property
     def is_busy(self) -> bool:
         """Whether somebody is still at work."""
         return self._done < self._assigned

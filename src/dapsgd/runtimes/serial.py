@@ -35,7 +35,7 @@ class Serial:
                 crew.prepare(min(crew.iteration + updates, plan.next_stop(crew.iteration)))
                 began = time.perf_counter()
                 with crew.clock:
-                    crew.advance(0)
+                    crew.advance()
                     crew.refresh()
                 took = time.perf_counter() - began
                 updates = max(1, min(int(updates * _SLICE_SECONDS / max(took, 1e-9)), 4 * updates))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 
 from .._checks import positive_integer
 from ._blas import single_threaded_blas
@@ -18,7 +17,7 @@ _PATIENT_SECONDS = 1.0  # and what is recorded, if nobody waits for it: a pause 
 
 
 class Threads:
-    """Run every worker in a thread of its own.
+    """Run workers in threads, as many at once as there are cores.
 
     Workers run until the end of the run, or until a recorded parameter waits to be evaluated or a checkpoint is due; then
     they finish their current update and pause, off the clock, while the calling thread evaluates. All threads have ended
@@ -27,8 +26,8 @@ class Threads:
     Parameters
     ----------
     active : int, optional
-        How many workers work at once; by default as many as this process may use cores. The others wait for their turn, so
-        that a worker which holds a version of the parameter always has a core to work on it.
+        How many workers work at once, each in a thread; by default as many as this process may use cores. The others wait for
+        their turn, so that a worker which holds a version of the parameter always has a core to work on it.
 
     Examples
     --------
@@ -44,28 +43,26 @@ class Threads:
         """Run the plan to its end, or until the monitor says stop."""
         # BLAS is limited also while points are evaluated: its threads spin for a while afterwards, on the workers' cores.
         active = available_cores() if self.active is None else self.active
-        with single_threaded_blas(), Team(plan.workers) as team, make_crew(plan, active) as crew:
+        threads = min(active, plan.workers, plan.max_delay + 1)
+        with single_threaded_blas(), Team(threads) as team, make_crew(plan, threads) as crew:
             plan.keeper.join("run", crew)
-            stop, slices = monitor.start(), 0
+            stop = monitor.start()
             plan.keeper.offer()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.next_stop(crew.iteration))
                 with crew.clock:
                     crew.refresh()
-                    self._slice(crew, team, monitor, first=slices)
+                    self._slice(crew, team, monitor)
                     crew.refresh()
                 stop = crew.report(monitor)
                 plan.keeper.offer()
-                slices += 1
             return crew.outcome()
 
-    def _slice(self, crew: Crew, team: Team, monitor: Monitor, first: int) -> None:
-        """Let all workers run until the end, or until something waits to be evaluated; another one starts each time."""
-        workers = crew.plan.workers
+    def _slice(self, crew: Crew, team: Team, monitor: Monitor) -> None:
+        """Let workers run until the end, or until something waits to be evaluated."""
         try:
-            for place in range(workers):
-                worker = (first + place) % workers
-                team.assign(worker, partial(crew.advance, worker))
+            for thread in range(team.size):
+                team.assign(thread, crew.advance)
             patience = time.monotonic() + (_PATIENT_SECONDS if monitor.is_patient else 0.0)
             while team.is_busy:
                 team.wait(_POLL_SECONDS)
