@@ -15,7 +15,9 @@ THREE = [
 ]
 
 
-@pytest.mark.parametrize("rules", [*TWO, *THREE], ids=lambda r: f"{r.workers} workers, delay {r.max_delay}, threads {r.threads}")
+@pytest.mark.parametrize(
+    "rules", [*TWO, *THREE], ids=lambda r: f"{r.workers} workers, delay {r.max_delay}, threads {r.threads}"
+)
 def test_every_interleaving_keeps_the_invariants(rules, record_property):
     states = explore(rules)
     print(f"{states} states")

@@ -13,8 +13,10 @@ Array = np.ndarray[Any, Any]
 
 @kernel
 def copy(source: Array, target: Array) -> None:
-    """Copy one C-contiguous array to another of the same size."""
+    """Copy one C-contiguous array to another of the same size, or do nothing if it is the same."""
     entries, result = source.ravel(), target.ravel()
+    if entries is result:
+        return
     for j in range(entries.size):
         result[j] = entries[j]
 

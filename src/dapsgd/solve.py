@@ -35,7 +35,7 @@ from .runtimes.ray.cluster import Cluster
 from .shares import share_step
 from .snapshots import Refresher, epoch_length, snapshot_step
 from .steps import step_at
-from .updates import Coupled, Parts, make_buffers
+from .updates import Coupled, Parts, make_buffers, runs_in_place
 
 __all__ = ["solve"]
 
@@ -293,6 +293,7 @@ def solve(
                 careful=careful,
                 refresh_every=epoch,
                 elementwise=spec.update is not Coupled or has_trait(type(problem._bound), "elementwise"),
+                in_place=runs_in_place(spec.update, problem._bound),
                 seed=pick_seed(seed),
                 keeper=keeper,
             )

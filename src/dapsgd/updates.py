@@ -12,8 +12,10 @@ import numpy as np
 
 from ._jit import kernel
 from ._loops import copy
+from ._terms import has_trait
 
-__all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts", "apply", "make_buffers", "padded", "sweep", "work"]
+__all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts"]
+__all__ += ["apply", "make_buffers", "padded", "runs_in_place", "sweep", "work"]
 
 Array = np.ndarray[Any, Any]
 
@@ -46,6 +48,11 @@ class Pace(NamedTuple):
 def make_buffers(targets: int, x: Array) -> Buffers:
     """Allocate a worker's buffers for so many targets and a parameter like x."""
     return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), np.zeros_like(x), padded(1, np.int64))
+
+
+def runs_in_place(update: Any, regularizer: Any) -> bool:
+    """Tell whether the argument of a worker's prox, ``Buffers.point``, may be its message itself."""
+    return update is Decoupled and has_trait(type(regularizer), "in_place")
 
 
 def padded(size: int, dtype: Any) -> Array:

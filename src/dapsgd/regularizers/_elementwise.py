@@ -14,11 +14,20 @@ def soft_threshold(v: Array, threshold: float, out: Array) -> None:
     """Write ``sign(v) * max(|v| - threshold, 0)`` to ``out``; both may have any shape but are C-contiguous."""
     flat, result = v.ravel(), out.ravel()
     t = v.dtype.type(threshold)
-    for j in range(flat.size):
-        entry = flat[j]
-        cut = t if entry > t else entry
-        cut = -t if cut < -t else cut
-        result[j] = entry - cut
+    if flat is result:  # said apart: the compiler gives up on vector instructions where arrays may overlap
+        for j in range(result.size):
+            result[j] = beyond(result[j], t)
+    else:
+        for j in range(flat.size):
+            result[j] = beyond(flat[j], t)
+
+
+@kernel
+def beyond(entry: float, t: float) -> float:
+    """Return how far an entry is beyond ``[-t, t]``."""
+    cut = t if entry > t else entry
+    cut = -t if cut < -t else cut
+    return entry - cut
 
 
 def largest_size(v: Array) -> float:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import number, validated
+from .._loops import copy
 
 
 @validated(low=number, high=number)
@@ -56,9 +57,10 @@ class Box(NamedTuple):
     def prox(self, v: np.ndarray[Any, Any], step: float, out: np.ndarray[Any, Any]) -> None:
         """Project."""
         low, high = v.dtype.type(self.low), v.dtype.type(self.high)
-        flat, result = v.ravel(), out.ravel()
-        for j in range(flat.size):
-            entry = flat[j]
+        copy(v, out)
+        result = out.ravel()  # one array only: the compiler gives up on vector instructions where two may overlap
+        for j in range(result.size):
+            entry = result[j]
             if entry < low:
                 entry = low
             if entry > high:

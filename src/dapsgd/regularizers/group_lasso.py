@@ -124,8 +124,11 @@ def shrink_groups(v: Array, threshold: float, starts: Array, order: Array, weigh
         find_factors(entries, threshold, starts, weights, groups, factors)
         for g in groups:
             factor = v.dtype.type(factors[g - first])
-            if order.size == 0:
+            if order.size == 0 and out is v:  # said apart, as in soft_threshold
                 for j in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):  # unsigned: see sum_squares
+                    out[j] *= factor
+            elif order.size == 0:
+                for j in range(np.uint64(starts[g]), np.uint64(starts[g + 1])):
                     out[j] = factor * entries[j]
             else:
                 for j in range(starts[g], starts[g + 1]):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import fraction, non_negative, validated
+from .._loops import copy
 
 
 @validated(lam=non_negative, ratio=fraction)
@@ -55,9 +56,10 @@ class NonNegative(NamedTuple):
         """Subtract, cut at zero, shrink."""
         threshold = v.dtype.type(step * self.lam * self.ratio)
         shrink = v.dtype.type(1.0 / (1.0 + step * self.lam * (1.0 - self.ratio)))
-        flat, result = v.ravel(), out.ravel()
-        for j in range(flat.size):
-            entry = flat[j]
+        copy(v, out)
+        result = out.ravel()  # one array only: see Box
+        for j in range(result.size):
+            entry = result[j]
             result[j] = v.dtype.type(0.0) if entry <= threshold else (entry - threshold) * shrink
 
     def lam_max(self, gradient: np.ndarray[Any, Any]) -> float:

@@ -309,11 +309,14 @@ def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.
 
 def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
     ahead = max(1, _DRAWS // plan.batch_size)
+    message, buffers = np.zeros_like(plan.x0), make_buffers(plan.targets, plan.x0)
+    if plan.in_place:
+        buffers = buffers._replace(point=message)  # an array less that passes through the cache
     return engine.Own(
         worker=worker,
         x=x if plan.workers == 1 else x.copy(),
-        message=np.zeros_like(plan.x0),
-        buffers=make_buffers(plan.targets, plan.x0),
+        message=message,
+        buffers=buffers,
         draws=np.zeros((ahead, plan.batch_size), np.int64),
         state=padded(engine.STATES, np.int64),
     )

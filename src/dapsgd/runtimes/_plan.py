@@ -48,6 +48,7 @@ class Plan:
     careful: bool  # does it go back when a worker fails?
     refresh_every: int  # iterations; from the first on
     elementwise: bool  # may the master's prox be run stripe by stripe?
+    in_place: bool  # may a worker run the prox where its message lies?
     seed: np.random.SeedSequence
     keeper: Keeper  # of checkpoints
 

@@ -12,13 +12,12 @@ import numpy as np
 
 from ... import rows as _rows
 from ..._jit import compiled
-from ..._terms import has_trait
 from ...algorithms import ALGORITHMS
 from ...problem import Problem
 from ...shares import cut, share_step
 from ...snapshots import Refresher, snapshot_step
 from ...steps import StepRule, step_at
-from ...updates import Aggregated, Coupled, Decoupled, make_buffers, sweep, work
+from ...updates import Aggregated, Coupled, make_buffers, runs_in_place, sweep, work
 from .._blas import single_threaded_blas
 from .link import Link
 from .order import GRANTED, OVER, REFUSED
@@ -126,7 +125,7 @@ class Worker:
             self._before = np.zeros(task.shape, task.dtype)
         self._link = Link(self._index, task.namespace, task.bounds, task.replay_bytes, task.patience, task.shape, task.dtype)
         # A copy of the parameter less where the point may lie in the place of the message, or of x, which are done with.
-        if spec.update is Decoupled and has_trait(type(problem._bound), "in_place"):
+        if runs_in_place(spec.update, problem._bound):
             self._buffers = self._buffers._replace(point=self._link.message)
         elif len(self._blocks) == 1:
             self._buffers = self._buffers._replace(point=self._link.x)
