@@ -216,7 +216,7 @@ class Move:
         self.drop_lease()
         counters[engine.ITERATION] = t + 1
         room = np.zeros(8, np.int64)
-        engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room), t + 1)
+        engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room, room), t + 1)
         if self.rules.goes_on(self.ledger, self.memory):
             engine.take_lease(self.ledger, self.memory)
         self.open_gates()

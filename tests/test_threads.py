@@ -86,6 +86,44 @@ def test_workers_without_a_core_get_their_turn(active):
     assert repr(ds.Threads(active)) == f"Threads(active={active})"
 
 
+def test_a_thread_is_one_worker_after_another():
+    seen = []
+    before = _thread._count()
+    ds.solve(
+        paper_problem("l1"),
+        "dap-sgd",
+        runtime=ds.Threads(active=2),
+        workers=50,
+        step=ds.Constant(1e-3),
+        max_iter=1000,
+        record_every=100,
+        tol=0,
+        seed=0,
+        callbacks=[lambda checkup: seen.append(_thread._count())],
+    )
+    assert max(seen) == before + 2
+
+
+def test_compiled_code_reads_the_clock_of_python():
+    from dapsgd._jit import run
+    from dapsgd.runtimes._stamps import stamp
+
+    for write in (stamp, lambda place: run(stamp, place)):
+        place = np.zeros(1, np.int64)
+        run(stamp, place)  # compiled by now
+        before = time.perf_counter_ns()
+        write(place)
+        assert before <= place[0] <= time.perf_counter_ns()
+
+
+def test_records_have_the_times_at_which_they_were_taken():
+    run = ds.solve(paper_problem("l1"), "dap-sgd", workers=3, step=ds.Constant(1e-3), max_iter=5000, record_every=500, tol=0)
+    seconds = run.trace.seconds
+    assert seconds[0] == 0.0
+    assert (np.diff(seconds) >= 0.0).all()
+    assert 0.0 < seconds[1] < seconds[-1] <= run.seconds
+
+
 @pytest.mark.parametrize("active", [0, -1, 1.5, "two"])
 def test_a_number_of_active_workers_that_makes_no_sense(active):
     with pytest.raises((ValueError, TypeError), match="active"):

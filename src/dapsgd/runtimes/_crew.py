@@ -60,7 +60,6 @@ class Crew:
         for worker in range(plan.workers):
             self._draw(worker)
             acquire(gates[worker])  # a gate is closed until another worker opens it
-        self._seconds_of_record = np.zeros(len(self._log.record_at))
         # Compile everything now, before any thread and any clock starts.
         self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
         self._pause = compiled(engine.pause, self._ledger)
@@ -113,8 +112,6 @@ class Crew:
                         worker = self._line.popleft()
                 elif reason == engine.REFILL:
                     self._draw(worker)
-                elif reason == engine.RECORDED:
-                    self._seconds_of_record[self._own[worker].state[engine.SLOT]] = self.clock.seconds
                 else:
                     return
         except BaseException:
@@ -163,7 +160,8 @@ class Crew:
         stop = False
         for slot in range(int(counters[engine.RECORDS])):
             iteration = int(self._log.record_at[slot])
-            stop = monitor.observe(iteration, float(self._seconds_of_record[slot]), self._shared.records[slot].copy())
+            seconds = self.clock.at(int(self._log.stamps[slot]))
+            stop = monitor.observe(iteration, seconds, self._shared.records[slot].copy())
             if stop:
                 break
         counters[engine.RECORDS] = 0
@@ -291,6 +289,7 @@ def _make_log(plan: Plan) -> engine.Log:
         read=np.zeros(logged, np.int64),
         rows=np.zeros((logged, plan.batch_size), np.int64),
         record_at=np.zeros(_slots(plan) + in_flight, np.int64),
+        stamps=np.zeros(_slots(plan) + in_flight, np.int64),
     )
 
 

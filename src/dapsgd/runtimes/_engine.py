@@ -40,27 +40,14 @@ from ..steps import StepRule, allowed_step, step_at
 from ..updates import Buffers, Pace, Parts, apply, work
 from ._leases import in_time, remove
 from ._locks import acquire, release
+from ._stamps import stamp
 
-__all__ = [
-    "DIVERGED",
-    "DONE",
-    "PAUSED",
-    "RECORDED",
-    "REFILL",
-    "TURN_OVER",
-    "Ledger",
-    "Log",
-    "Own",
-    "Shared",
-    "leave",
-    "pause",
-    "run",
-]
+__all__ = ["DIVERGED", "DONE", "PAUSED", "REFILL", "TURN_OVER", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
 
 Array = np.ndarray[Any, Any]
 
 # Why a worker came back to Python.
-DONE, PAUSED, REFILL, RECORDED, DIVERGED, TURN_OVER = range(6)
+DONE, PAUSED, REFILL, DIVERGED, TURN_OVER = range(5)
 
 # The counters, by their place in Ledger.counters.
 ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION = range(9)
@@ -68,8 +55,8 @@ COUNTERS = 9
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
 # HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far.
-DRAWN, HAS_READ, VERSION, SLOT, HOLDS, UPDATES = range(6)
-STATES = 6
+DRAWN, HAS_READ, VERSION, HOLDS, UPDATES = range(5)
+STATES = 5
 
 # In Ledger.waiting: nothing, or a worker waits until it may apply an update from a version: WAITS + that version.
 NOTHING, WAITS = 0, 1
@@ -95,7 +82,8 @@ class Log(NamedTuple):
     worker: Array  # the schedule, if asked for: for each iteration which worker,
     read: Array  # which version it had read,
     rows: Array  # and which rows
-    record_at: Array  # the iteration of each record
+    record_at: Array  # the iteration of each record,
+    stamps: Array  # and the time of day, which is written by whoever has the record's slot
 
 
 class Shared(NamedTuple):
@@ -175,8 +163,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         state[HOLDS] = 0
         release(shared.stripes[shared.stripes.size - 1])
         if slot >= 0:
-            state[SLOT] = slot
-            return RECORDED
+            stamp(shared.log.stamps[slot : slot + 1])
 
 
 @kernel

@@ -118,26 +118,32 @@ class Clock:
     """Seconds of work: it stands still while results are evaluated."""
 
     def __init__(self) -> None:
-        self._before = 0.0
-        self._since: float | None = None
+        self._before = 0.0  # seconds until it was last started
+        self._since = 0  # when that was, by the counter that compiled code reads, too
+        self._ran = 0.0  # seconds from then on, once it stands still
+        self._runs = False
 
     def __enter__(self) -> Clock:
         """Let the clock run."""
-        self._since = time.perf_counter()
+        self._before, self._since, self._ran, self._runs = self.seconds, time.perf_counter_ns(), 0.0, True
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop the clock."""
-        self._before, self._since = self.seconds, None
+        self._ran, self._runs = 1e-9 * (time.perf_counter_ns() - self._since), False
 
     def set(self, seconds: float) -> None:
         """Go on from a time, while it stands still."""
-        self._before = seconds
+        self._before, self._ran = seconds, 0.0
 
     @property
     def seconds(self) -> float:
         """The time it has run so far."""
-        return self._before + (time.perf_counter() - self._since if self._since is not None else 0.0)
+        return self.at(time.perf_counter_ns()) if self._runs else self._before + self._ran
+
+    def at(self, nanoseconds: int) -> float:
+        """Return what it showed at a moment since it was last started, given by ``time.perf_counter_ns``."""
+        return self._before + 1e-9 * (nanoseconds - self._since)
 
 
 def available_cores() -> int:
