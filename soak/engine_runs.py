@@ -2,8 +2,8 @@
 
     python soak/engine_runs.py --runs 10000
 
-Each run has its own number of workers (up to 12), bound on the delay, batch size, number of locks, algorithm and
-regulariser, all drawn from the seed. Checked for each: every update applied exactly once, no delay longer than allowed,
+Each run has its own number of workers (up to 12), threads, bound on the delay, length of a turn, batch size, number of locks,
+algorithm and regulariser, all drawn from the seed. Checked for each: every update applied exactly once, no delay longer than allowed,
 the replay of its schedule arrives at the same point, no thread is left. Ends with exit code 1 at the first that fails.
 """
 
@@ -43,6 +43,7 @@ def one_run(problems: list[ds.Problem], rng: np.random.Generator) -> dict[str, i
     if algorithm == "dap-sgd" and rng.integers(2):
         options["step"] = ds.DelayAdaptive(ds.Constant(0.002), budget=0.004)
     _crew._STRIPE = int(rng.integers(1, 13))  # so that there are one to twelve locks
+    _crew._TURN = int(rng.integers(1, 40))
     max_delay = int(rng.integers(0, workers + 3))
     run = ds.solve(
         problem,
