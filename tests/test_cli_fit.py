@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import dapsgd as ds
+import dapsgd_command
 from dapsgd import models
 from dapsgd.cli import app
 from dapsgd.commands import _data
@@ -494,7 +496,7 @@ def test_there_are_enough_wrong_calls():
 SLOW = """
 import sys, time
 import dapsgd.commands.fit as fit
-from dapsgd.cli import main
+from dapsgd_command import main
 plain = fit._save
 def slow(*arguments):
     import numpy as np
@@ -521,6 +523,41 @@ def test_ctrl_c_while_the_model_is_written_leaves_no_part_of_it(here):
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert not any("part" in name or name == "model.npz" for name in os.listdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
+@pytest.mark.parametrize("lost", [False, True], ids=["raised", "lost"])
+def test_ctrl_c_while_the_package_is_imported_is_no_traceback(here, lost):
+    """An extension may turn what is raised while it is imported into an ImportError, as those of NumPy do."""
+    slow = "import time\nprint('importing', flush=True)\n"
+    sleep = "try:\n    time.sleep(60)\nexcept BaseException:\n    raise ImportError\n" if lost else "time.sleep(60)\n"
+    Path("slow").mkdir()
+    Path("slow/numpy.py").write_text(slow + sleep)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(["slow", str(Path(dapsgd_command.__file__).parent)])}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-m", "dapsgd_command", "--version"], env=environment, **pipes)
+    assert process.stdout.readline().strip() == "importing"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate() == ("", "interrupted\n")
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_the_command_leaves_ctrl_c_as_it_was(handler, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dapsgd", "--version"])
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(SystemExit):
+            dapsgd_command.main()
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().out.strip() == f"dapsgd {ds.__version__}"
+
+
+def test_the_command_starts_where_ctrl_c_is_taken_care_of():
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"dapsgd": "dapsgd_command:main"}
 
 
 def test_importing_the_package_imports_nothing_heavy():
