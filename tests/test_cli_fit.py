@@ -214,6 +214,14 @@ def test_help_teaches():
         assert f"dapsgd {command} " in shown
 
 
+@pytest.mark.parametrize("command", [[], *([name] for name in ("demo", "fit", "predict", "show", "simulate", "reproduce"))])
+def test_flags_are_not_shown_as_if_they_took_a_value(command):
+    lines = [line.lower() for line in done(*command, "--help").output.splitlines()]
+    (shown,) = (line for line in lines if "--help" in line)
+    assert "show this message and exit" in shown
+    assert not any("bool" in line for line in lines)
+
+
 def test_options_reach_the_estimator():
     done(
         *("fit", "t.csv", "--target", "y", "--loss", "huber", "--delta", "0.7", "--penalty", "elastic_net", "--alpha", "0.2"),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from ._arguments import by_shell
 from .errors import DapsgdError, DivergenceError
@@ -19,13 +20,35 @@ from .regularizers import REGULARIZERS
 
 __all__ = ["app", "main"]
 
+
+class _PlainHelp:
+    """A command that shows its own option ``--help`` as it shows other flags: without the kind of a value."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class _Group(_PlainHelp, TyperGroup):
+    pass
+
+
+class _Command(_PlainHelp, TyperCommand):
+    pass
+
+
 app = typer.Typer(
+    cls=_Group,
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
     help="Regularised linear models by decoupled asynchronous proximal stochastic gradient descent.",
 )
+_command = partial(app.command, cls=_Command)
 
 
 def _flag(*names: str, metavar: str = "", **options: Any) -> Any:
@@ -54,7 +77,7 @@ def _options(
     """Options for all commands."""
 
 
-@app.command()
+@_command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("demo.png"),
     workers: Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")] = None,
@@ -119,7 +142,7 @@ _ZeroBased = Annotated[bool | None, _flag("--zero-based/--one-based", help="The 
 _Json = Annotated[bool, _flag("--json", help="Print the summary as JSON.")]
 
 
-@app.command(epilog=_FIT_EXAMPLES)
+@_command(epilog=_FIT_EXAMPLES)
 def fit(
     data: Annotated[Path, typer.Argument(help="CSV, svmlight, NPY, NPZ, Parquet or Arrow; its ending says which.")],
     target: Annotated[
@@ -261,7 +284,7 @@ def fit(
         raise typer.Exit(1)
 
 
-@app.command(epilog=_PREDICT_EXAMPLES)
+@_command(epilog=_PREDICT_EXAMPLES)
 def predict(
     model: Annotated[Path, typer.Argument(help="A model file, from dapsgd fit or dapsgd.models.save.")],
     data: Annotated[Path, typer.Argument(help="The data; columns are found by name where both have names.")],
@@ -296,7 +319,7 @@ def predict(
         typer.echo(f"{about['score_name']}: {about['score']:.4f}", err=str(out) == "-")
 
 
-@app.command()
+@_command()
 def show(
     model: Annotated[Path, typer.Argument(help="A model file, from dapsgd fit or dapsgd.models.save.")],
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the coefficients.")] = None,
@@ -319,7 +342,7 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None and value != []}
 
 
-@app.command()
+@_command()
 def simulate(
     case: Annotated[str, typer.Option(help="l1, group-lasso, fused-lasso or nuclear-norm.")] = "fused-lasso",
     workers: Annotated[str, typer.Option(help="1..64, 8 or 1,2,12.")] = "1..64",
@@ -399,7 +422,7 @@ def _simulations(
     }, title
 
 
-@app.command()
+@_command()
 def reproduce(
     what: Annotated[str, typer.Argument(help="figure1, figure2, rates, delays, real or all.")] = "all",
     quick: Annotated[bool, _flag("--quick", help="Fewer iterations than the paper's: about a minute.")] = False,
