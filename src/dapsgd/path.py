@@ -103,7 +103,8 @@ def path(
     problem : Problem
         The data is neither copied nor checked again.
     n_lams : int, default 50
-        How many strengths, from ``problem.lam_max()``, where the regulariser alone decides, in equal ratios.
+        How many strengths, from ``problem.lam_max()``, where the regulariser alone decides, in equal ratios. The estimators
+        that choose by cross-validation try 100 unless told otherwise, as those of scikit-learn do.
     eps : float, default 1e-3
         The smallest strength is ``eps`` times the largest.
     lams : array, optional

@@ -22,8 +22,9 @@ class DAPRegressorCV(CrossValidated, RegressorBase):
     ----------
     penalty : str or regulariser, default "l1"
         As in :class:`DAPRegressor`; of an object the strength is varied, its value does not matter.
-    alphas : int, array or None
-        The strengths, or how many: then in equal ratios from the one at which the penalty alone decides. None is 100.
+    alphas : int, array or None, default 100
+        The strengths, or how many: then in equal ratios from the one at which the penalty alone decides. None is 100, as in
+        scikit-learn's ``LassoCV``; :func:`dapsgd.path` by itself has 50.
     eps : float, default 1e-3
         The smallest strength is ``eps`` times the largest.
     l1_ratio : float, list of float, or None
@@ -156,7 +157,7 @@ class DAPClassifierCV(CrossValidated, ClassifierBase):
     Parameters
     ----------
     penalty, alphas, eps, l1_ratio, rule, n_jobs
-        As in :class:`DAPRegressorCV`.
+        As in :class:`DAPRegressorCV`: 100 strengths unless ``alphas`` says otherwise.
     cv : int, splitter, list of splits, or None
         As in scikit-learn; None is five stratified folds.
     scoring : str, scorer or None
