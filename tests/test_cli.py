@@ -1,11 +1,16 @@
 """The command line and the pictures."""
 
+import re
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import dapsgd as ds
-from dapsgd import demo, plots
+from dapsgd import _progress, demo, plots
+from dapsgd._progress import Lines
 from dapsgd.cli import app
 
 from . import cases
@@ -80,8 +85,105 @@ def test_representations_are_short():
     assert np.isfinite(run.objective)
 
 
-def test_progress_is_shown(capsys):
+def test_progress_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr("dapsgd._progress._is_watched", lambda: True)
     ds.solve(cases.problem(), "dap-sgd", max_iter=200, seed=0, progress=True)
     assert "dapsgd" in capsys.readouterr().err
     ds.path(cases.problem(), n_lams=5, progress=True)
     assert "5/5" in capsys.readouterr().err
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self):
+        return self.seconds
+
+
+def at(lines, clock, *seconds):
+    """Take note of one more at each of these times, and return the number of lines after each."""
+    counts = []
+    for clock.seconds in seconds:
+        lines.update()
+        counts.append(lines.printed())
+    return counts
+
+
+@pytest.fixture
+def log(capsys):
+    """Return lines with a clock that stands still, and what they have printed."""
+    clock = Clock()
+    text = []
+
+    def make(**options):
+        lines = Lines(clock=clock, **options)
+
+        def printed():
+            text.extend(capsys.readouterr().err.splitlines())
+            return len(text)
+
+        lines.printed = printed
+        return lines, clock, text
+
+    return make
+
+
+def test_in_a_log_progress_is_a_line_now_and_then(log):
+    lines, clock, text = log(total=400, unit="fit")
+    assert at(lines, clock, 0.0, 5.0, 9.9, 10.0, 19.9, 20.0) == [0, 0, 0, 1, 1, 2]
+    assert text == ["dapsgd: 4 of 400 fits (1%) after 00:10", "dapsgd: 6 of 400 fits (2%) after 00:20"]
+    assert at(lines, clock, 100.0, 119.9, 120.0) == [3, 3, 4]  # a fifth of the time so far
+    assert at(lines, clock, 10_000.0, 10_299.0, 10_300.0) == [5, 5, 6]  # but no more than five minutes
+    lines.close()
+    assert lines.printed() == 6  # nothing is new
+    lines.update()
+    lines.close()
+    assert lines.printed() == 7
+    assert text[-1] == "dapsgd: 13 of 400 fits (3%) after 2:51:40"
+
+
+def test_in_a_log_what_is_short_says_nothing(log):
+    lines, clock, _ = log(total=2, unit="strength")
+    assert at(lines, clock, 1.0, 9.0) == [0, 0]
+    lines.close()
+    assert lines.printed() == 0
+    lines, clock, _ = log(total=2, disable=True)
+    assert at(lines, clock, 100.0) == [0]
+    lines.close()
+    assert lines.printed() == 0
+
+
+def test_in_a_log_numbers_and_notes_are_short(log):
+    lines, clock, text = log(total=2_000_000, unit="it", unit_scale=True, leave=True)
+    lines.set_postfix_str("objective 1.5, gap 0.2", refresh=False)
+    clock.seconds = 70.0
+    lines.update(500_000)
+    lines.printed()
+    assert text == ["dapsgd: 500k of 2.00M iterations (25%) after 01:10, objective 1.5, gap 0.2"]
+
+
+def test_progress_of_all_kinds_goes_to_a_log(capsys, monkeypatch):
+    monkeypatch.setattr("dapsgd._progress._SOON", 0.0)
+    monkeypatch.setattr("dapsgd._progress._APART", 0.0)
+    ds.solve(cases.problem(), "dap-sgd", max_iter=200, seed=0, progress=True)
+    shown = capsys.readouterr().err
+    assert "\r" not in shown
+    assert re.search(r"^dapsgd: 200 of 200 iterations \(100%\) after 00:00, objective \S+, gap \S+$", shown, re.MULTILINE)
+    ds.path(cases.problem(), n_lams=5, progress=True)
+    assert capsys.readouterr().err.splitlines()[-1] == "dapsgd: 5 of 5 strengths (100%) after 00:00"
+    ds.solve(cases.problem(), "dap-sgd", max_iter=200, seed=0)
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_watched_has_a_bar(monkeypatch):
+    screen = SimpleNamespace(isatty=lambda: True)
+    assert [_is_watched_with(monkeypatch, stderr) for stderr in (screen, SimpleNamespace(), None)] == [True, False, False]
+    shell = SimpleNamespace(kernel=None)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert _is_watched_with(monkeypatch, None)
+
+
+def _is_watched_with(monkeypatch, stderr):
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        return _progress._is_watched()

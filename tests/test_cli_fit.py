@@ -244,12 +244,21 @@ def test_the_strength_by_cross_validation_and_a_picture():
     expected = ds.DAPRegressorCV("fused_lasso", cv=3, rule="one_se").fit(X, Y)
     assert f"strength {expected.alpha_:.6g}, chosen on 3 folds by the rule one_se" in outcome.output
     assert "picture: c.png" in outcome.output
-    assert "400/400" in done("fit", "t.csv", "--target", "y", "--cv", "3", "--progress", "--out", "b.npz").stderr
     assert Path("c.png").read_bytes().startswith(b"\x89PNG")
     model = models.load("model.npz")
     assert model.alpha_ == expected.alpha_
     done("predict", "model.npz", "t.csv")
     np.testing.assert_allclose([float(v) for v in column("predictions.csv")], expected.predict(X))
+
+
+def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch):
+    fit = ("fit", "t.csv", "--target", "y", "--cv", "3", "--out", "b.npz")
+    assert "400" not in done(*fit).stderr  # it is over soon
+    monkeypatch.setattr("dapsgd._progress._SOON", 0.0)
+    assert done(*fit).stderr.splitlines()[-1] == "dapsgd: 400 of 400 fits (100%) after 00:00"
+    assert "400" not in done(*fit, "--no-progress").stderr
+    monkeypatch.setattr("dapsgd._progress._is_watched", lambda: True)
+    assert "400/400" in done(*fit).stderr
 
 
 def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):

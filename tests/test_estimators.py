@@ -566,7 +566,8 @@ def test_one_strength_has_no_path_to_draw():
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_all_fits_of_a_cross_validation_are_counted_by_one_bar(n_jobs, capsys):
+def test_all_fits_of_a_cross_validation_are_counted_by_one_bar(n_jobs, capsys, monkeypatch):
+    monkeypatch.setattr("dapsgd._progress._is_watched", lambda: True)
     DAPRegressorCV("elastic_net", l1_ratio=[0.5, 1.0], alphas=7, cv=3, verbose=True, n_jobs=n_jobs).fit(X, Y)
     said = capsys.readouterr().err
     assert "49/49" in said  # two ratios on three folds, and one on all rows

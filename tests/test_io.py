@@ -282,8 +282,15 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
         io.convert(path, tmp_path / "no" / "such", "y")
 
 
-def test_progress_is_shown(tmp_path, capsys):
-    io.convert(write_csv(tmp_path / "t.csv"), target="y", progress=True)
+def test_progress_is_shown(tmp_path, capsys, monkeypatch):
+    path = write_csv(tmp_path / "t.csv")
+    monkeypatch.setattr("dapsgd._progress._SOON", 0.0)
+    io.convert(path, tmp_path / "silent", target="y")
+    assert capsys.readouterr().err == ""
+    io.convert(path, tmp_path / "log", target="y", progress=True)
+    assert capsys.readouterr().err.startswith("converting t.csv: ")
+    monkeypatch.setattr("dapsgd._progress._is_watched", lambda: True)
+    io.convert(path, tmp_path / "bar", target="y", progress=True)
     assert "converting t.csv" in capsys.readouterr().err
 
 

@@ -35,6 +35,7 @@ _NEVER_COMPILED = {
     "_memory.py",
     "_monitor.py",
     "_points.py",
+    "_progress.py",
     "_signals.py",
     "_summaries.py",
     "auto.py",

@@ -120,7 +120,7 @@ class RunMonitor:
         self._arrived: str | None = None  # why, if that is because of its accuracy
 
     def start(self, briefly: bool = False) -> bool:
-        """Record the starting point and show the progress bar; return True to end the run here.
+        """Record the starting point and show progress; return True to end the run here.
 
         ``briefly`` only its objective: an algorithm that looks at all rows first of all will see whether it is optimal.
         """
@@ -181,10 +181,10 @@ class RunMonitor:
         passes = self._passes(iteration)
         self._points.append((seconds, iteration, passes, objective, certificate.residual, distance))
         self._last = certificate
-        self.progress(iteration)
         if self._bar is not None:
             self._brief = f"objective {objective:.6g}, {certificate.brief}"
             self._bar.set_postfix_str(self._brief, refresh=False)
+        self.progress(iteration)
         if self._is_enough(certificate):
             self._arrived = certificate.reason
             self.stopped_by = self.stopped_by or certificate.reason

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -175,8 +174,8 @@ def fit(
         Path | None, _output("--plot-path", metavar="FILE", help="With --cv: one of the coefficients along the strengths.")
     ] = None,
     progress: Annotated[
-        bool | None, _output("--progress/--no-progress", help="Show progress; by default on a terminal.")
-    ] = None,
+        bool, _output("--progress/--no-progress", help="Show progress: a bar on a terminal, else a line now and then.")
+    ] = True,
     as_json: Annotated[bool, _output("--json", help="Print the summary as JSON.")] = False,
     task: Annotated[
         str, _model("--task", metavar="NAME", help="regression, classification, or auto: by the loss and the target.")
@@ -269,7 +268,7 @@ def fit(
         about = command.run(
             data, out, pictures=pictures, reading=reading, options=options, task=task, loss=loss, groups=groups,
             scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
-            progress=sys.stderr.isatty() if progress is None else progress, quiet=progress is False,
+            progress=progress,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))
     typer.echo(f"model: {out}", err=as_json)

@@ -110,7 +110,7 @@ def path(
     lams : array, optional
         The strengths themselves; solved in decreasing order.
     progress : bool
-        Show a bar that counts the strengths.
+        Show a bar that counts the strengths; where there is no terminal, print a line now and then.
     **options
         For :func:`dapsgd.solve`: ``algorithm``, ``tol``, ``workers`` and the others; ``x0`` is where the first one starts.
 

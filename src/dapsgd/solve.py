@@ -140,7 +140,7 @@ def solve(
     callbacks : sequence of callables
         Each is called with a :class:`Checkup` at every recorded point, off the clock; one that returns True ends the run.
     progress : bool, default False
-        Show a progress bar.
+        Show a progress bar; where there is no terminal, print a line now and then.
 
     Returns
     -------

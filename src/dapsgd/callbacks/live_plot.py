@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 from .._checks import known_name, non_negative
 from .._monitor import Checkup
+from .._progress import in_notebook
 from ..plots import plot_trace, pyplot, save
 from ..result import Trace
 from .logs import numbers_of
@@ -65,7 +65,7 @@ class LivePlot:
         """Draw all points so far; call it after the run to see the last ones."""
         if self.figure is None:
             self.figure = self._plt.figure(figsize=(5.0, 3.4), layout="constrained")
-            if _in_notebook():
+            if in_notebook():
                 self._plt.close(self.figure)  # or the notebook would show it once more when the cell ends
         self.figure.clear()
         plot_trace(Trace.from_points(self._points), y=self.y, x=self.x, ax=self.figure.add_subplot())
@@ -75,7 +75,7 @@ class LivePlot:
         self._drawn = time.monotonic()
 
     def _show(self) -> None:
-        if _in_notebook():
+        if in_notebook():
             from IPython.display import display
 
             if self._place is None:
@@ -94,12 +94,6 @@ class LivePlot:
 
     def __repr__(self) -> str:
         return f"LivePlot({self.y!r}, {self.x!r})"
-
-
-def _in_notebook() -> bool:
-    """Tell whether this process is the kernel of a notebook."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    return hasattr(shell, "kernel")
 
 
 def _has_window(figure: Any) -> bool:

@@ -44,7 +44,6 @@ def run(
     convert_it: bool | None,
     cache: Path | None,
     progress: bool,
-    quiet: bool,
 ) -> dict[str, Any]:
     """Fit a model, write it, and return what is to be said of it.
 
@@ -69,7 +68,7 @@ def run(
         "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset.y)
-    if is_cold() and not quiet:
+    if is_cold() and progress:
         print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
     model._kept = kept
     start = time.perf_counter()

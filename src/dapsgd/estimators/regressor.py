@@ -116,7 +116,7 @@ class DAPRegressor(RegressorBase):
     random_state : int, RandomState or None
         Seeds the random choice of rows. ``"auto"`` and ``"fista"`` make none.
     verbose : bool, default False
-        Show a progress bar.
+        Show a progress bar; where there is no terminal, print a line now and then.
 
     Attributes
     ----------

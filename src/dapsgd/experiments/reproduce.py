@@ -90,7 +90,8 @@ def _run(tasks: Sequence[Task], store: Store, again: bool, progress: bool, say: 
     shown: Any = None
     if progress and open_tasks:
         total = sum(task.seconds for task in open_tasks)
-        shown = bar(total=total, bar_format="{l_bar}{bar}| {elapsed} of about {elapsed} + {remaining}{postfix}")
+        text = "{l_bar}{bar}| {elapsed} of about {elapsed} + {remaining}{postfix}"
+        shown = bar(total=total, desc="reproduce", unit="expected second", bar_format=text)
     try:
         for task in open_tasks:
             if shown is not None:

@@ -62,7 +62,7 @@ def convert(
     target, drop, header, zero_based, n_features, dtype, skip_missing
         As in :func:`read`.
     progress : bool, default False
-        Show a progress bar.
+        Show a progress bar; where there is no terminal, print a line now and then.
 
     Returns
     -------
