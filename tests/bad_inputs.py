@@ -258,6 +258,8 @@ OTHERS = {
     "a path of nothing": (lambda: ds.path(ds.Problem(X, Y, regularizer=ds.L1(1.0)), n_lams=0), ValueError, "n_lams"),
     "a path without a strength": (lambda: ds.path(ds.Problem(X, Y)), (TypeError, ValueError), "regularizer|strength|Zero"),
     "an estimator that was not fitted": (lambda: ds.DAPRegressor().predict(X), ValueError, "not fitted"),
+    "a strength for cross-validation": (lambda: ds.DAPRegressorCV(alpha=1.0), TypeError, "alphas"),
+    "a parameter by a wrong name": (lambda: ds.DAPRegressor(max_iter=9), TypeError, "max_passes"),
     "a penalty by a wrong name": (lambda: ds.DAPRegressor("l7").fit(X, Y), ValueError, "penalty"),
     "one class": (lambda: ds.DAPClassifier().fit(X, np.ones(20)), ValueError, "class"),
     "labels for the hinge": (lambda: ds.Problem(X, Y, ds.SquaredHinge()), ValueError, "-1"),

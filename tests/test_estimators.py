@@ -1,5 +1,7 @@
 """The scikit-learn classes: scikit-learn's own checks, the answers of other packages, frames, streams, wrong calls."""
 
+import copy
+import inspect
 import math
 import os
 import pickle
@@ -603,6 +605,64 @@ def test_fused_coefficients_are_named_together_where_they_are_equal():
 
 
 # Wrong calls.
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: DAPRegressorCV(alpha=0.1), "DAPRegressorCV has no parameter 'alpha': the strengths that it tries are alphas"),
+        (lambda: DAPClassifierCV("l1", n_alphas=7), "DAPClassifierCV has no parameter 'n_alphas': the strengths .* alphas"),
+        (lambda: DAPRegressor(alphas=5), r"DAPRegressor has no parameter 'alphas' \(did you mean alpha\?\)"),
+        (lambda: DAPClassifier(class_weigth="balanced"), r"'class_weigth' \(did you mean class_weight\?\)"),
+        (lambda: DAPRegressor(max_iter=5), r"'max_iter' \(did you mean max_passes\?\)"),
+        (lambda: DAPRegressor(zzz=5), "'zzz'; it has penalty, alpha, "),
+        (lambda: Heir(tolerance=1.0), r"Heir has no parameter 'tolerance' \(did you mean tol\?\)"),
+        (lambda: Daughter(1.0, alhpa=1.0), r"Daughter has no parameter 'alhpa' \(did you mean alpha\?\)"),
+    ],
+)
+def test_a_parameter_that_there_is_not_is_named_with_what_may_be_meant(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
+class Heir(DAPRegressor):
+    """A class without an ``__init__`` of its own."""
+
+
+class Daughter(DAPRegressor):
+    """A class that has more parameters, and hands on others."""
+
+    def __init__(self, more=2.0, **others):
+        super().__init__(**others)
+        self.more = more
+
+
+class Son(DAPRegressor):
+    """A class that has one parameter more and names the others that it has."""
+
+    def __init__(self, penalty="l1", *, alpha=1.0, more=2.0, tol=1e-4):
+        super().__init__(penalty, alpha=alpha, tol=tol)
+        self.more = more
+
+
+@pytest.mark.parametrize("kind", [DAPRegressor, DAPClassifier, DAPRegressorCV, DAPClassifierCV, Heir, Son])
+def test_estimators_are_copied_in_every_way(kind):
+    model = kind("fused_lasso", tol=1e-3)
+    for copied in (clone(model), copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert type(copied) is kind
+        assert copied.get_params() == model.get_params()
+        assert copied.penalty == "fused_lasso"
+        assert copied.tol == 1e-3
+    assert list(inspect.signature(kind).parameters) == list(inspect.signature(kind.__init__).parameters)[1:]
+    assert set(model.get_params()) == set(inspect.signature(kind).parameters)
+
+
+def test_a_class_with_more_parameters_fits():
+    assert (Son(alpha=0.1).more, Daughter(3.0, alpha=0.1).more) == (2.0, 3.0)
+    expected = DAPRegressor(alpha=0.1).fit(X, Y).coef_
+    np.testing.assert_array_equal(clone(Son(alpha=0.1)).set_params(more=5.0).fit(X, Y).coef_, expected)
+    np.testing.assert_array_equal(Daughter(alpha=0.1).fit(X, Y).coef_, expected)
+
 
 FIT = {
     "penalty": ("l2", ValueError),

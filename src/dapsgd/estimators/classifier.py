@@ -15,6 +15,7 @@ from .._terms import has_trait
 from ..losses import Logistic, Multinomial, SquaredHinge
 from ..problem import Problem
 from ._base import LinearModel, normalised
+from ._parameters import naming_unknown
 from ._targets import explained
 
 __all__ = ["ClassifierBase", "DAPClassifier"]
@@ -224,6 +225,7 @@ class DAPClassifier(ClassifierBase):
     array(['up', 'up', 'up'], dtype='<U4')
     """
 
+    @naming_unknown
     def __init__(
         self,
         penalty: Any = "l1",

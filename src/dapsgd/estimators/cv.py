@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ._parameters import naming_unknown
 from ._search import CrossValidated, Data
 from .classifier import ClassifierBase, check_classes
 from .regressor import RegressorBase
@@ -72,6 +73,7 @@ class DAPRegressorCV(CrossValidated, RegressorBase):
     array([0, 1, 2])
     """
 
+    @naming_unknown
     def __init__(
         self,
         penalty: Any = "l1",
@@ -186,6 +188,7 @@ class DAPClassifierCV(CrossValidated, ClassifierBase):
     array([0, 1])
     """
 
+    @naming_unknown
     def __init__(
         self,
         penalty: Any = "l1",

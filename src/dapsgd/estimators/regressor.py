@@ -13,6 +13,7 @@ from ..losses import Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
 from ._frames import names_of
+from ._parameters import naming_unknown
 from ._targets import explained
 
 __all__ = ["DAPRegressor", "RegressorBase"]
@@ -150,6 +151,7 @@ class DAPRegressor(RegressorBase):
     1.0
     """
 
+    @naming_unknown
     def __init__(
         self,
         penalty: Any = "l1",

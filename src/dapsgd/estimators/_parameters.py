@@ -1,0 +1,46 @@
+"""What is said of a parameter that an estimator does not have."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec
+
+__all__ = ["naming_unknown"]
+
+Given = ParamSpec("Given")
+
+_STRENGTHS = {"alpha", "n_alphas", "lam", "lams", "n_lams"}
+
+
+def naming_unknown(init: Callable[Given, None]) -> Callable[Given, None]:
+    """Decorate an ``__init__`` so that a parameter which it does not have is named, with what may have been meant.
+
+    Its signature, which scikit-learn reads, stays as it is.
+    """
+    known = list(inspect.signature(init).parameters)[1:]
+
+    @functools.wraps(init)
+    def checked(*args: Given.args, **kwargs: Given.kwargs) -> None:
+        unknown = next((name for name in kwargs if name not in known), None)
+        if unknown is not None:
+            raise TypeError(f"{type(args[0]).__name__} has no parameter {unknown!r}{_meant(unknown, known)}")
+        init(*args, **kwargs)
+
+    return checked
+
+
+def _meant(unknown: str, known: list[str]) -> str:
+    """Return what to write instead.
+
+    Examples
+    --------
+    >>> _meant("tolerance", ["alpha", "tol"]), _meant("x", ["alpha", "tol"])
+    (' (did you mean tol?)', '; it has alpha, tol')
+    """
+    if unknown in _STRENGTHS and "alphas" in known:
+        return ": the strengths that it tries are alphas, an array of them or how many; the class without CV takes one"
+    near: Any = difflib.get_close_matches(unknown.lower(), known, n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else f"; it has {', '.join(known)}"
