@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import dapsgd as ds
-from dapsgd import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
+from dapsgd import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV, plots
 
 N, P, Q = 60, 8, 3
 RNG = np.random.default_rng(0)
@@ -597,10 +597,26 @@ def test_fused_coefficients_are_named_together_where_they_are_equal():
     model = DAPRegressorCV("fused_lasso", alphas=10, cv=3, rule="one_se").fit(X, Y)
     texts = [text.get_text() for text in model.plot_path(names=names).axes[0].texts]
     largest = model.coef_[np.argmax(np.abs(model.coef_))]
-    same = np.flatnonzero(model.coef_ == largest)
+    ends = model.path_.coefs[:, -1]
+    block = np.flatnonzero(model.coef_ == largest)
+    same = block[ends[block] == ends[block][np.argmax(np.abs(ends[block]))]]
     assert names[same[0]] + (f" and {len(same) - 1} more" if len(same) > 1 else "") in texts
     with pytest.raises(ValueError, match="names must be"):
         model.plot_path(names=names[1:])
+    plt.close("all")
+
+
+def test_fused_coefficients_that_part_again_have_colours_and_names_of_their_own():
+    from matplotlib import pyplot as plt
+
+    coefs = np.array([[0.0, 2.0, 3.0], [0.0, 2.0, 3.0], [0.0, 2.0, 1.0], [0.0, -1.0, -1.5]])
+    found = ds.Path(np.array([4.0, 2.0, 1.0]), coefs, np.zeros(3), np.zeros(3), np.zeros(3), [])
+    (axes,) = plots.plot_path(found, chosen=2.0, names=list("abcd")).axes
+    assert {text.get_text(): text.xy[1] for text in axes.texts} == {"a and 1 more": 3.0, "c": 1.0, "d": -1.5}
+    colour_of = {text.xy[1]: text.get_color() for text in axes.texts}
+    assert len(set(colour_of.values())) == 3
+    lines = [line for line in axes.lines if len(line.get_ydata()) == 3]
+    assert [line.get_color() for line in lines] == [colour_of[line.get_ydata()[-1]] for line in lines]
     plt.close("all")
 
 

@@ -136,7 +136,7 @@ def plot_path(
 def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None) -> None:
     """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
     at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
-    groups = _together(coefs[:, at] if coefs[:, at].any() else coefs[:, -1])
+    groups = _together(coefs[:, at] if coefs[:, at].any() else coefs[:, -1], coefs[:, -1])
     alive, named = np.flatnonzero(coefs.any(axis=1)), [j for group in groups for j in group]
     rest = np.setdiff1d(alive, named)
     if rest.size:
@@ -157,18 +157,26 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
         ax.annotate(names[groups[k][0]] + more, (lams[-1], ends[k]), arrowprops=lead, **place, **style)
 
 
-def _together(values: Any, most: int = _NAMED_LINES) -> list[list[int]]:
+def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int]]:
     """Return the places of the same value, as fused coefficients have, of the few values that are largest; not of small ones.
+
+    Where such lines part again before their ends, each end is one of its own; first come the largest of every value.
 
     Examples
     --------
     >>> import numpy as np
-    >>> _together(np.array([0.0, 1.0, 1.0, -2.0]))
+    >>> _together(np.array([0.0, 1.0, 1.0, -2.0]), np.array([0.0, 3.0, 3.0, -2.0]))
     [[3], [1, 2]]
+    >>> _together(np.array([0.0, 1.0, 1.0, -2.0, -2.0]), np.array([0.0, 3.0, 4.0, -2.0, -1.0]))
+    [[3], [2], [4], [1]]
     """
     large = np.abs(values) > _SMALL * np.abs(values).max(initial=0.0)
-    found = sorted(set(values[large].tolist()), key=abs, reverse=True)[:most]
-    return [np.flatnonzero(values == value).tolist() for value in found]
+    found: list[tuple[int, float, list[int]]] = []
+    for value in set(values[large].tolist()):
+        there = np.flatnonzero(values == value)
+        parted = sorted(set(ends[there].tolist()), key=abs, reverse=True)
+        found += [(k, -abs(value), there[ends[there] == end].tolist()) for k, end in enumerate(parted)]
+    return [places for _, _, places in sorted(found)[:most]]
 
 
 def _spread(heights: list[float], apart: float = 0.07) -> list[float]:
