@@ -84,6 +84,13 @@ def _close_up(app: object, page: str, source: list[str]) -> None:
     source[0] = re.sub(r"\n[ \t]*\n(?=```[ \t]*\n)", "\n", source[0])
 
 
+def _to_gallery(app: object, page: str, source: list[str]) -> None:
+    """Let links to examples, which work where pages are read as they are, lead to the gallery that is made of them."""
+    source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](gallery/\1.rst)", source[0])
+    source[0] = source[0].replace("](../examples)", "](gallery/index.rst)")
+
+
 def setup(app: Any) -> None:
     """Tell Sphinx."""
     app.connect("source-read", _close_up)
+    app.connect("source-read", _to_gallery)

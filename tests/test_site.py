@@ -88,6 +88,13 @@ def test_the_tables_against_peers_are_those_of_the_figures():
     assert [report.accuracy_text(goal) for goal in (1e-3, 1e-12, 5e-4)] == ["10⁻³", "10⁻¹²", "0.0005"]
 
 
+@pytest.mark.parametrize("page", [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")], ids=lambda page: page.name)
+def test_links_lead_somewhere_also_where_no_site_was_built(page):
+    for mark, address in re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if not re.match(r"\w+:|#", address) and not (mark and address.startswith("gallery/")):  # which the examples draw
+            assert (page.parent / address.partition("#")[0]).exists(), address
+
+
 def test_every_page_is_in_a_table_of_contents():
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     listed = set()
