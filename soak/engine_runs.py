@@ -3,8 +3,8 @@
     python soak/engine_runs.py --runs 10000
 
 Each run has its own number of workers (up to 12), threads, bound on the delay, length of a turn, batch size, number of locks,
-algorithm and regulariser, all drawn from the seed. Checked for each: every update applied exactly once, no delay longer than allowed,
-the replay of its schedule arrives at the same point, no thread is left. Ends with exit code 1 at the first that fails.
+algorithm and regulariser, all drawn from the seed. Checked for each: every update applied exactly once, no delay longer than
+allowed, the replay of its schedule arrives at the same point, no thread is left. Ends with exit code 1 at the first that fails.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ class Rules(NamedTuple):
     coupling: bool = True
     drops: int = 1  # how often a lease is given back
     keeps_lease: bool = False  # when its turn is over
+    idle_first: bool = True  # is a worker that came for nothing the next one again?
     may_apply: Any = staticmethod(engine.may_apply)
     open_gates: Any = staticmethod(engine.open_gates)
     goes_on: Any = staticmethod(engine.goes_on)
@@ -58,6 +59,8 @@ class Worker(NamedTuple):
     stripe: int  # at which it is
     loaded: int
     own: tuple[int, ...]  # the version of each stripe of its copy
+    before: int = 0  # UPDATES when a thread became this worker
+    last: int = -1  # the iteration of its last update
 
 
 class State(NamedTuple):
@@ -114,11 +117,13 @@ class Move:
             worker = state.workers[who]
             self.place, self.stripe, self.loaded = worker.place, worker.stripe, worker.loaded
             self.memory, self.own = np.array(worker.memory), list(worker.own)
+            self.before, self.last = worker.before, worker.last
 
     def pack(self) -> State:
         if self.who >= 0:
             memory = tuple(self.memory.tolist())
-            self.workers[self.who] = Worker(self.place, memory, self.stripe, self.loaded, tuple(self.own))
+            own = tuple(self.own)
+            self.workers[self.who] = Worker(self.place, memory, self.stripe, self.loaded, own, self.before, self.last)
         return State(
             tuple(self.counters.tolist()),
             tuple(self.waiting.tolist()),
@@ -164,20 +169,28 @@ class Move:
             engine.drop_lease(self.ledger, self.memory)
 
     def leave_thread(self) -> None:
-        """Go to the end of the line; the thread has nothing more to do in this slice."""
+        """Go to the end of the line, or to its front after nothing; the thread has nothing more to do in this slice."""
         self.place = IN_LINE
-        self.line.append(self.who)
+        idle = self.memory[engine.UPDATES] == self.before
+        self.line.insert(0 if idle and self.rules.idle_first else len(self.line), self.who)
+
+    def take_next(self) -> None:
+        """Let a thread be the next in line."""
+        following = self.line.pop(0)
+        worker = self.workers[following]
+        place = WORK if worker.memory[engine.HAS_READ] else READ
+        self.workers[following] = worker._replace(place=place, before=worker.memory[engine.UPDATES])
 
     def end_turn(self) -> None:
         """Go to the end of the line, and let the thread be the next in it."""
-        self.memory[engine.UPDATES] = 0
-        self.leave_thread()
-        following = self.line.pop(0)
-        if following == self.who:
+        self.memory[engine.UPDATES] = self.before = 0
+        self.place = IN_LINE
+        self.line.append(self.who)
+        if self.line[0] == self.who:
+            self.line.pop()
             self.place = READ
         else:
-            place = WORK if self.workers[following].memory[engine.HAS_READ] else READ
-            self.workers[following] = self.workers[following]._replace(place=place)
+            self.take_next()
 
     @property
     def is_turn_over(self) -> bool:
@@ -215,6 +228,7 @@ class Move:
             raise Violation("a delay is longer than allowed")
         self.drop_lease()
         counters[engine.ITERATION] = t + 1
+        self.last = t
         room = np.zeros(8, np.int64)
         engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room, room), t + 1)
         if self.rules.goes_on(self.ledger, self.memory):
@@ -307,8 +321,7 @@ def _moves_of_python(rules: Rules, state: State) -> list[State]:
         stop = next(stop for stop in rules.stops if stop > counters[engine.ITERATION])
         counters[engine.LAST], counters[engine.PAUSE], counters[engine.RECORDS] = stop, 0, 0
         for _ in range(rules.threads):
-            following = move.line.pop(0)
-            move.workers[following] = move.workers[following]._replace(place=READ)
+            move.take_next()
         return [move.pack()]
     if state.pauses > 0 and move.is_free(0):
         counters[engine.PAUSE] = 1
@@ -328,6 +341,9 @@ def check(rules: Rules, state: State) -> None:
         raise Violation("a worker without a thread holds a lease")
     if any(worker.memory[engine.UPDATES] > rules.longest_turn for worker in state.workers):
         raise Violation("a turn is longer than allowed")
+    waiting_since = [state.workers[who].last for who in state.line]
+    if rules.threads == 1 and waiting_since != sorted(waiting_since):
+        raise Violation("a worker does not get its turn")
     if sorted(state.line) != [who for who, worker in enumerate(state.workers) if worker.place == IN_LINE]:
         raise Violation("the line does not have those who wait in it, once each")
 

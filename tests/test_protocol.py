@@ -8,6 +8,7 @@ from .protocol import Rules, Violation, explore
 
 TWO = [Rules(2, tau, (2, 4), threads=min(2, tau + 1), pauses=1, failures=1) for tau in (0, 1, 2)]
 THREE = [
+    Rules(3, 0, (2, 4, 6, 8), threads=1, turn=2, stripes=1, pauses=2, failures=1),
     Rules(3, 1, (3,), threads=2, turn=1, stripes=1, pauses=1),
     Rules(3, 2, (3,), threads=3, stripes=2, records_full=9, pauses=1),
     Rules(3, 1, (2, 4), threads=2, turn=1, stripes=2, pauses=1),
@@ -59,6 +60,10 @@ BROKEN = {
     "there are no locks": (Rules(2, 2, (3,), threads=2, stripes=1, locks=False), "lost or applied twice|not of the version"),
     "stripes are not coupled": (Rules(2, 2, (3,), threads=2, coupling=False), "different versions|not of the version"),
     "nobody's turn is ever over": (Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever), "a turn is longer"),
+    "whoever came for nothing goes to the end of the line": (
+        Rules(2, 0, (2, 4, 6), threads=1, stripes=1, idle_first=False),
+        "does not get its turn",
+    ),
     "a lease is kept when a turn is over": (
         Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever, keeps_lease=True),
         "without a thread holds a lease",

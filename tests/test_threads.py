@@ -104,6 +104,36 @@ def test_a_thread_is_one_worker_after_another():
     assert max(seen) == before + 2
 
 
+@pytest.mark.parametrize("options", [{"runtime": ds.Threads(active=1)}, {"max_delay": 0}])
+def test_no_worker_starves_where_slices_end_with_turns(options):
+    problem = cases.problem("squared", "l1", n=256, l2=0.05)  # an epoch is a turn: 512 updates
+    run = ds.solve(problem, "dap-svrg", workers=2, batch_size=1, max_iter=4096, tol=0, seed=0, record_schedule=True, **options)
+    assert np.bincount(run.schedule.worker).tolist() == [2048, 2048]
+
+
+def test_every_share_gets_its_turn_however_short_the_slices(monkeypatch):
+    from dapsgd.runtimes import _crew
+
+    monkeypatch.setattr(_crew, "_RECORDS", 1)
+    problem = cases.problem("squared", "l1", n=60, l2=0.05)
+    run = ds.solve(
+        problem, "dave-rpg", runtime=ds.Threads(active=1), workers=3, max_iter=400, record_every=2, tol=0, record_schedule=True
+    )
+    assert np.bincount(run.schedule.worker).tolist() == [134, 133, 133]
+
+
+def test_a_clock_that_stands_still_does_not_go_on_when_it_is_stopped_again():
+    from dapsgd.runtimes._plan import Clock
+
+    clock = Clock()
+    with clock:
+        clock.__exit__()
+        stopped = clock.seconds
+        while time.perf_counter_ns() == time.perf_counter_ns():
+            pass
+    assert clock.seconds == stopped
+
+
 def test_compiled_code_reads_the_clock_of_python():
     from dapsgd._jit import run
     from dapsgd.runtimes._stamps import stamp

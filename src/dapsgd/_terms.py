@@ -32,7 +32,7 @@ def check_regularizer(regularizer: Any) -> Any:
 
 
 def has_trait(kind: type, name: str) -> bool:
-    """Tell whether a class of terms has a trait, ``joint`` or ``elementwise``: a property, or an attribute that is true."""
+    """Tell whether a class of terms has a trait such as ``elementwise``: a property, or an attribute that is true."""
     return bool(getattr(kind, name, False))
 
 

@@ -29,7 +29,7 @@ class Parts(NamedTuple):
 
 
 class Buffers(NamedTuple):
-    """Memory that a worker owns, so that the hot path allocates nothing."""
+    """Memory that a worker owns, so that nothing large is allocated in the hot path."""
 
     predictions: Array  # (q,)
     slopes: Array  # (q,)
@@ -45,9 +45,10 @@ class Pace(NamedTuple):
     allowed: float  # the longest that is allowed after the steps taken in between; infinite but for delay-adaptive steps
 
 
-def make_buffers(targets: int, x: Array) -> Buffers:
-    """Allocate a worker's buffers for so many targets and a parameter like x."""
-    return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), np.zeros_like(x), padded(1, np.int64))
+def make_buffers(targets: int, x: Array, point: Array | None = None) -> Buffers:
+    """Allocate a worker's buffers for so many targets and a parameter like x; ``point`` may be memory that there is already."""
+    point = np.zeros_like(x) if point is None else point
+    return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), point, padded(1, np.int64))
 
 
 def runs_in_place(update: Any, regularizer: Any) -> bool:

@@ -13,7 +13,7 @@ Optional, for what only Python calls:
 - ``subgradient_bound(self, shape)``: the largest Euclidean norm of a subgradient;
 - ``elementwise``: a property that says that every coordinate is treated alike and on its own, so that ``prox`` of a slice
   is the slice of ``prox``. TAP-SGD then parallelises over coordinates;
-- ``in_place``: a property that says that ``out`` may be ``v`` itself. Large parameters then need a copy less.
+- ``in_place``: a property that says that ``out`` may be ``v`` itself, as it then is in DAP-SGD: an array less.
 """
 
 from .box import Box

@@ -156,5 +156,5 @@ def find_factors(v: Array, threshold: float, starts: Array, weights: Array, grou
 @kernel
 def shrinkage(size: float, threshold: float) -> float:
     """Return ``(1 - threshold / size)_+``, and 0 for a zero group; NaN stays NaN."""
-    factor = 1.0 - threshold / (1.0 if size == 0.0 else size)  # before it is needed, so that there is no branch
+    factor = 1.0 - threshold / (1.0 if size <= threshold else size)  # before it is needed, so that there is no branch
     return 0.0 if size <= threshold else factor

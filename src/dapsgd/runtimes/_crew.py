@@ -97,19 +97,21 @@ class Crew:
 
     def advance(self) -> None:
         """Be one worker after another, each for a turn, until the slice ends."""
-        worker = -1
+        worker, before = -1, 0
         try:
             with self._entrance:
                 if self._closed:
                     return
                 worker = self._line.popleft()
                 self._inside += 1
+            before = self._own[worker].state[engine.UPDATES]
             while True:
                 reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
                 if reason == engine.TURN_OVER:
                     with self._entrance:
                         self._line.append(worker)
                         worker = self._line.popleft()
+                    before = self._own[worker].state[engine.UPDATES]
                 elif reason == engine.REFILL:
                     self._draw(worker)
                 else:
@@ -121,8 +123,10 @@ class Crew:
         finally:
             if worker >= 0:
                 with self._entrance:
-                    self._line.append(worker)
-                    self._inside -= 1
+                    self._inside -= 1  # first: an interrupt after the next call must not keep the door open for ever
+                    idle = self._own[worker].state[engine.UPDATES] == before
+                    # Whoever came only to hear that the slice is over is the next one again, or it might never be its turn.
+                    (self._line.appendleft if idle else self._line.append)(worker)
 
     def pause(self) -> None:
         """End the slice: ask every worker to come back after its current update."""
@@ -308,9 +312,9 @@ def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.
 
 def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
     ahead = max(1, _DRAWS // plan.batch_size)
-    message, buffers = np.zeros_like(plan.x0), make_buffers(plan.targets, plan.x0)
-    if plan.in_place:
-        buffers = buffers._replace(point=message)  # an array less that passes through the cache
+    message = np.zeros_like(plan.x0)
+    # In place it is an array less that passes through the cache.
+    buffers = make_buffers(plan.targets, plan.x0, point=message if plan.in_place else None)
     return engine.Own(
         worker=worker,
         x=x if plan.workers == 1 else x.copy(),

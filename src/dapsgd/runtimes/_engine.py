@@ -21,11 +21,12 @@ update at version t, with delay t - p. Leases are kept in the order they were ta
 the i-th oldest of the other leases can at best be applied i updates later; so an update may be applied now only if
 afterwards ``t + i - lease[i] <= max_delay`` for every i. The holder of the oldest lease is always allowed, so somebody can
 always go on. (Asking only that the oldest lease stay within the bound deadlocks: two leases may come due at once.)
-A worker that has to wait sleeps at a gate of its own, which is opened by the update that makes its turn come.
+A worker that has to wait does so at a gate of its own, which is opened by the update that makes its turn come.
 
 **More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So there are no more threads than
 cores (nor than max_delay + 1, so that all leases can be given back in time), and a thread is one worker after another: after a
-turn of ``turn`` updates, with no lease in hand, it comes back to be the next in line. Nobody sleeps, so nobody has to be woken.
+turn of ``turn`` updates, with no lease in hand, it comes back to be the next in line. Nobody
+sleeps for want of a core, so nobody has to be woken.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Log(NamedTuple):
     read: Array  # which version it had read,
     rows: Array  # and which rows
     record_at: Array  # the iteration of each record,
-    stamps: Array  # and the time of day, which is written by whoever has the record's slot
+    stamps: Array  # and its time, by the counter of time.perf_counter_ns; guarded by the last stripe's lock
 
 
 class Shared(NamedTuple):
@@ -160,10 +161,10 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
             if slot >= 0:
                 source = shared.mean if shared.mean.size > 0 else own.x
                 copy(source[start:stop], shared.records[slot, start:stop])
+        if slot >= 0:
+            stamp(shared.log.stamps[slot : slot + 1])  # before another may record, so that times are in order
         state[HOLDS] = 0
         release(shared.stripes[shared.stripes.size - 1])
-        if slot >= 0:
-            stamp(shared.log.stamps[slot : slot + 1])
 
 
 @kernel

@@ -81,7 +81,7 @@ def _offer_core() -> int:
 
 @kernel
 def acquire(lock: int) -> None:
-    """Acquire a lock that is held for a short time: spin, then offer the core to others, then sleep."""
+    """Acquire a lock that is mostly held for a short time: spin, then offer the core to others, then sleep."""
     for _ in range(_SPINS):
         if _try(lock, 0) == 1:
             return

@@ -129,8 +129,9 @@ class Clock:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the clock."""
-        self._ran, self._runs = 1e-9 * (time.perf_counter_ns() - self._since), False
+        """Stop the clock, unless it stands still already."""
+        if self._runs:
+            self._ran, self._runs = 1e-9 * (time.perf_counter_ns() - self._since), False
 
     def set(self, seconds: float) -> None:
         """Go on from a time, while it stands still."""

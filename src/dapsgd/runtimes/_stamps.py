@@ -1,4 +1,4 @@
-"""The time of day in compiled code: CPython's own counter, the one of ``time.perf_counter``, without the interpreter lock.
+"""The time in compiled code: CPython's own counter, the one of ``time.perf_counter``, without the interpreter lock.
 
 To go back to Python for it would take as long as twenty updates, and others would have to wait for them.
 """
