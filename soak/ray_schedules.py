@@ -561,7 +561,7 @@ def drive(world):
         next_stop=lambda done: setup.length,
         is_due=lambda done: False,
     )
-    monitor = SimpleNamespace(start=lambda: False, observe=lambda *_: False, progress=lambda *_: None)
+    monitor = SimpleNamespace(start=lambda: False, observe=lambda *_, **__: False, progress=lambda *_: None)
     run = drive_module.Drive(cluster, plan, monitor)
     for name in ("_recover", "_go_back"):
         setattr(run._masters, name, _watched(world, getattr(run._masters, name)))

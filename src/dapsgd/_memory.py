@@ -1,18 +1,29 @@
-"""Whether there is memory for something, asked before it is taken: a machine that runs out of it kills without a word."""
+"""Whether there is memory for something, asked before it is taken: a machine that runs out of it kills without a word.
+
+And a place for what is not needed for a while.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from .errors import OutOfMemoryError
 
-__all__ = ["available_memory", "require_memory"]
+__all__ = ["available_memory", "require_memory", "set_aside"]
+
+Array = np.ndarray[Any, Any]
 
 _SMALL = 1 << 26  # bytes that are not worth asking for
+_LARGE = 1 << 23  # bytes that are worth a file
 
 
 def require_memory(size: int, what: str, advice: str) -> None:
@@ -37,6 +48,41 @@ def require_memory(size: int, what: str, advice: str) -> None:
 def available_memory() -> int | None:
     """Return how many bytes this process may still take without pushing others out; None if the system does not say."""
     return min(_limits(), default=None)
+
+
+def set_aside(array: Array) -> Callable[[], Array]:
+    """Return what gives an array back later: a large one is in a temporary file until then, if there is room for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> again = set_aside(np.arange(3.0))
+    >>> again()
+    array([0., 1., 2.])
+    """
+    if array.nbytes >= _LARGE:
+        with suppress(OSError):
+            return _Aside(array)
+    copy = array.copy()
+    return lambda: copy
+
+
+class _Aside:
+    """An array in a temporary file, which is gone when this object is."""
+
+    def __init__(self, array: Array) -> None:
+        self._dtype, self._shape = array.dtype, array.shape
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (for longer than a block)
+        array.tofile(self._file)
+
+    def __call__(self) -> Array:
+        self._file.seek(0)
+        return np.fromfile(self._file, self._dtype, math.prod(self._shape)).reshape(self._shape)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):  # there may not even have been room for that
+            with suppress(OSError):
+                self._file.close()
 
 
 def _limits() -> Iterator[int]:

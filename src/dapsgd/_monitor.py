@@ -106,7 +106,8 @@ class RunMonitor:
         self._strict = strict  # ask for a small residual as well, where the gap alone would do
         self._residuals = residuals or strict or not self._has_gap
         self._snapshots = snapshots
-        self.answer: Callable[[Array], Array] = lambda x: x  # what a parameter stands for, where that is not itself
+        # What a parameter stands for, where that is not itself; in its place, if it may be spent.
+        self.answer: Callable[..., Array] = lambda x, spend=False: x
         zero = np.zeros(x0.shape, x0.dtype)  # which takes no memory as long as it is only read
         at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
         if not math.isfinite(at_zero):
@@ -161,12 +162,23 @@ class RunMonitor:
         return (residual if residual > 100.0 * np.finfo(self._problem.dtype).eps * size else size) or 1.0
 
     def observe(
-        self, iteration: int, seconds: float, x: Array, predictions: Array | None = None, gradient: Array | None = None
+        self,
+        iteration: int,
+        seconds: float,
+        x: Array,
+        predictions: Array | None = None,
+        gradient: Array | None = None,
+        *,
+        spend: bool = False,
+        answered: bool = False,
     ) -> bool:
-        """Evaluate a point; return True to end the run. Predictions and gradient save passes if they are known."""
+        """Evaluate a point; return True to end the run. Predictions and gradient save passes if they are known.
+
+        ``spend`` x if nobody needs it any more; if ``answered``, it is what a parameter stands for already.
+        """
         if self._points and self._points[-1][1] == iteration:
             return self.stopped_by is not None
-        problem, x = self._problem, self.answer(x)
+        problem, x = self._problem, x if answered else self.answer(x, spend=spend)
         if predictions is None and self._snapshots is not None:
             predictions, gradient = self._snapshots.known(x)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -237,6 +249,8 @@ class RunMonitor:
         """
         problem = self._problem
         predictions = problem.predict(x) if predictions is None else predictions
+        if self._residuals:
+            problem.lipschitz()  # before there is a gradient: to find L takes as much memory
         known_before = gradient is not None
         gradient = problem.packed_gradient(x, predictions) if gradient is None else gradient
         gap = math.nan
@@ -245,6 +259,7 @@ class RunMonitor:
             gap = duality_gap(problem, x, predictions, gradient, objective, enough)
         known = self._residuals or not math.isfinite(gap)
         residual = problem.packed_residual(x, gradient, spend=not known_before) if known else math.nan
+        del gradient  # the scale needs another one
         small = self._tol > 0.0 and known and residual <= self._tol * self.scale
         if not math.isfinite(gap):  # no dual is known, or this point gives no bound
             return Certificate(objective, residual, gap, small, "the residual is below the tolerance")

@@ -13,7 +13,7 @@ import numpy as np
 from ._checks import all_finite, finite_array, flag, known_name, non_negative, non_negative_integer, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._kept import keep_full, keep_plan
-from ._memory import require_memory
+from ._memory import require_memory, set_aside
 from ._monitor import Checkup, RunMonitor
 from ._summaries import counted, penalty_of
 from ._terms import has_trait
@@ -300,7 +300,8 @@ def solve(
             outcome = executor.run(keep_plan(plan, name, executor, seed, problem, monitor), monitor)
         keeper.finish()
         polish = safe_step() if careful else None
-        result = _finish(problem, outcome, monitor, name, because, workers, average, passes(outcome.iterations), polish)
+        seen, frugal = passes(outcome.iterations), isinstance(executor, Cluster)
+        result = _finish(problem, outcome, monitor, name, because, workers, average, seen, polish, frugal)
         if refresh is not None and refresh.setbacks:
             result.message += f"; the objective went up {refresh.setbacks} times, each time the step was halved"
         return result
@@ -335,14 +336,20 @@ def _finish(
     average: bool,
     passes: float,
     step: float | None,
+    frugal: bool,
 ) -> Result:
-    """Record the last point, polish it into a proximal point, and put the result together."""
-    iterate = outcome.mean if average else outcome.x
+    """Record the last point, polish it into a proximal point, and put the result together.
+
+    If ``frugal``, a large iterate is in a file until then: with the answer and its gradient it would be a third large array.
+    """
+    iterate = outcome.take(average)
     if not all_finite(iterate):
         monitor.diverged(outcome.iterations)
-    monitor.observe(outcome.iterations, outcome.seconds, iterate)
+    again = set_aside(iterate[: problem.p]) if frugal else iterate[: problem.p].copy
+    x = monitor.answer(iterate, spend=frugal)
+    del iterate
+    monitor.observe(outcome.iterations, outcome.seconds, x, answered=True)
     polished = name in (*FULL, "dave-rpg") and (outcome.iterations > 0 or monitor.stopped_by is not None)
-    x = monitor.answer(iterate)
     if not polished:
         x = _polish(problem, x, step)
     certificate = monitor.last(outcome.iterations) if polished else None
@@ -357,7 +364,7 @@ def _finish(
     del x  # before the other one is copied, unless somebody may still ask for the residual
     return Result(
         x=answer,
-        iterate=iterate[: problem.p].copy(),
+        iterate=again(),
         intercept=intercept,
         objective=certificate.objective,
         _residual=residual,

@@ -86,14 +86,14 @@ class Monitor(Protocol):
     def progress(self, iteration: int, note: str = "") -> None:
         """Show how far the run is; cheap, also while workers run."""
 
-    def observe(self, iteration: int, seconds: float, x: Array) -> bool:
-        """Take a copy of the parameter; return True to end the run here."""
+    def observe(self, iteration: int, seconds: float, x: Array, *, spend: bool = False) -> bool:
+        """Evaluate a copy of the parameter, which is overwritten if it may be spent; return True to end the run here."""
 
     def diverged(self, iteration: int) -> None:
         """Raise because a worker met a number that is not finite."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """What a run left behind."""
 
@@ -104,6 +104,12 @@ class Outcome:
     delays: Array
     schedule: Schedule | None
     statistics: ClusterStatistics | None = None  # of a cluster
+
+    def take(self, average: bool) -> Array:
+        """Give away the parameter, or the mean: its memory is free when whoever asked is done with it."""
+        taken = self.mean if average else self.x
+        self.x = self.mean = taken[:0].copy()
+        return taken
 
 
 class Runtime(Protocol):

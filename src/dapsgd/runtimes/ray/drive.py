@@ -73,7 +73,7 @@ class Drive:
                         self._refresh(failed=False, due=plan.is_due(done))
                 if done == record:
                     x, mean = self._collect()
-                    stop = self._monitor.observe(done, self._clock.seconds, mean if plan.average else x)
+                    stop = self._monitor.observe(done, self._clock.seconds, mean if plan.average else x, spend=True)
                 self._show(done)
             return self._end(keeps)
 
@@ -154,7 +154,8 @@ class Drive:
             keeps.remove()
         statistics = self._statistics()
         delays = self._masters.states[0]["delays"].copy()
-        return Outcome(x.copy(), mean.copy(), self._masters.version, self._clock.seconds, delays, schedule, statistics)
+        # Not copies: nobody will collect again.
+        return Outcome(x, mean, self._masters.version, self._clock.seconds, delays, schedule, statistics)
 
     def _statistics(self) -> ClusterStatistics:
         return ClusterStatistics.collect(
