@@ -384,9 +384,10 @@ def test_what_is_collected_lies_on_the_desk(tmp_path):
     _, x, mean = shard.collect()
     assert x.tolist() == mean.tolist() == [0.0, 1.0, 2.0]
     desk = Desk((5,), "float64")
-    assert shard.attach(-1, desk.place, 1, 4)
-    assert shard.collect(desk.place.key)[1:] == (None, None)
+    assert shard.collect(desk.place, 1, 4)[1:] == (None, None)
     assert desk.x.tolist() == desk.message.tolist() == [0.0, 0.0, 1.0, 2.0, 0.0]
+    assert shard.collect(desk.place._replace(machine="another"), 1, 4)[1] is not None
+    assert shard.attach(-1, desk.place, 1, 4)
     assert not shard.contribution(0, 1, 0, desk.place.key).is_here  # not before its last update is in it
     assert shard.contribution(0, 0, 0, desk.place.key)[3:] == (None, True)
     assert desk.x.tolist() == [0.0, 0.0, 0.5, 1.0, 0.0]

@@ -41,9 +41,9 @@ def forget_what_was_replayed(schedules, monkeypatch):
 @pytest.mark.parametrize(
     ("break_it", "seed", "said"),
     [
-        (take_any_epoch, 18, "shards differ"),
-        (replay_what_is_void, 92, "remembers"),
-        (forget_what_was_replayed, 11, "has counted"),
+        (take_any_epoch, 94, "shards differ"),
+        (replay_what_is_void, 184, "remembers"),
+        (forget_what_was_replayed, 289, "has counted"),
     ],
 )
 def test_broken_variants_are_found_out(schedules, monkeypatch, break_it, seed, said):

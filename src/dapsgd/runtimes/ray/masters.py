@@ -30,8 +30,6 @@ __all__ = ["Masters"]
 
 Array = np.ndarray[Any, Any]
 
-_DRIVER = -1  # whose desk it is, among those of the workers
-
 
 class Masters:
     """The shards.
@@ -144,7 +142,7 @@ class Masters:
         """
         desk, boots = self._desk, []
         for handle, (a, b) in zip(self._shards, pairwise(self._edges), strict=True):
-            boot, own, mean = self._ask(handle, "collect", -1 if desk.place is None else desk.place.key)
+            boot, own, mean = self._ask(handle, "collect", desk.place, int(a), int(b))
             boots.append(boot)
             if own is not None:
                 desk.x[a:b] = own
@@ -216,8 +214,6 @@ class Masters:
     def _begin(self, shard: int) -> None:
         """Tell a shard that was restarted, or that went back, what it does not know."""
         start, stop = (int(edge) for edge in self._edges[shard : shard + 2])
-        if self._desk.place is not None:
-            self._ask(self._shards[shard], "attach", _DRIVER, self._desk.place, start, stop)
         self._ask(self._shards[shard], "wake", self._epoch, None if self._from_zero else self._plan.x0[start:stop])
 
     def _recover(self, shard: int) -> None:

@@ -20,7 +20,7 @@ from ...steps import StepRule
 from ...updates import Pace
 from .checkpoints import ShardFiles, State
 from .order import ASLEEP, GRANTED, MISSING, REFUSED, UNKNOWN, Answer, Order, Welcome
-from .shared import Neighbours, Place
+from .shared import Neighbours, Place, deliver_once
 from .slices import Push, Slice
 
 __all__ = ["Reply", "Shard", "ShardSetting"]
@@ -270,10 +270,10 @@ class Shard:
             del self._log[max(0, len(self._log) - (self._order.version - version)) :]
         self._restore(self._files.read(version) if version else (0, {}, {"applied": 0, "order": self._blank}))
 
-    def collect(self, key: int = -1) -> tuple[str, Array | None, Array | None]:
-        """Return who this is, the slice, and that of the mean; None if they are on the desk with this key."""
+    def collect(self, place: Place | None = None, start: int = 0, stop: int = 0) -> tuple[str, Array | None, Array | None]:
+        """Return who this is, the slice, and that of the mean; None if they are in rows ``start:stop`` of the desk there."""
         own = self._slice
-        if self._neighbours.deliver(key, own.x, own.mean):
+        if place is not None and deliver_once(place, start, stop, own.x, own.mean):
             return self._boot, None, None
         return self._boot, own.x, own.mean
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Desk", "Neighbours", "Place"]
+__all__ = ["Desk", "Neighbours", "Place", "deliver_once"]
 
 Array = np.ndarray[Any, Any]
 
@@ -75,32 +75,46 @@ class Neighbours:
         """Use rows ``start:stop`` of a worker's desk from now on; return False if it is out of reach."""
         for key in [key for key, (owner, _, _) in self._desks.items() if owner == worker]:
             del self._desks[key]  # of a process that is gone
-        if place.machine != _machine():
-            return False
-        with contextlib.suppress(OSError):
-            file = os.open(f"/proc/{place.pid}/fd/{place.file}", os.O_RDWR | os.O_CLOEXEC)
-            try:
-                if os.pread(file, 8, 0) == place.key.to_bytes(8):
-                    x, message = _arrays(file, place)
-                    self._desks[place.key] = worker, x[start:stop], message[start:stop]
-                    return True
-            finally:
-                os.close(file)
-        return False
+        found = _find(place)
+        if found is not None:
+            self._desks[place.key] = worker, found[0][start:stop], found[1][start:stop]
+        return found is not None
 
     def message(self, key: int) -> Array | None:
         """Return what a worker has written; None if its desk is not known here."""
         desk = self._desks.get(key)
         return None if desk is None else desk[2]
 
-    def deliver(self, key: int, x: Array, mean: Array | None = None) -> bool:
-        """Put the slice on somebody's desk, and that of the mean beside it; return False if the desk is not known here."""
+    def deliver(self, key: int, x: Array) -> bool:
+        """Put the slice on somebody's desk; return False if the desk is not known here."""
         desk = self._desks.get(key)
         if desk is not None:
             desk[1][...] = x
-            if mean is not None:
-                desk[2][...] = mean
         return desk is not None
+
+
+def deliver_once(place: Place, start: int, stop: int, x: Array, mean: Array | None) -> bool:
+    """Put a slice on a desk, and that of the mean beside it, without holding on to it; return False if it is out of reach."""
+    found = _find(place)
+    if found is not None:
+        found[0][start:stop] = x
+        if mean is not None:
+            found[1][start:stop] = mean
+    return found is not None
+
+
+def _find(place: Place) -> tuple[Array, Array] | None:
+    """Return the arrays of a desk on this machine, None if there is none at this place."""
+    if place.machine != _machine():
+        return None
+    with contextlib.suppress(OSError):
+        file = os.open(f"/proc/{place.pid}/fd/{place.file}", os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if os.pread(file, 8, 0) == place.key.to_bytes(8):
+                return _arrays(file, place)
+        finally:
+            os.close(file)
+    return None
 
 
 def _arrays(file: int, place: Place) -> tuple[Array, Array]:
