@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
+from dapsgd import dual
 from dapsgd.dual import duality_gap, has_gap
 from dapsgd.fista import proximal_step
 from dapsgd.losses import LOSSES
@@ -111,12 +112,20 @@ def test_a_part_without_penalty_leaves_it_to_the_residual(regularizer):
 
 
 @pytest.mark.parametrize(
-    "regularizer", [ds.L1(0.1), ds.GroupLasso(0.1, 100), ds.ElasticNet(0.1)], ids=lambda h: type(h).__name__
+    ("regularizer", "l2"),  # with l2 also where the prox can be run part by part
+    [
+        (ds.L1(0.1), 0.0),
+        (ds.GroupLasso(0.1, 100), 0.0),
+        (ds.ElasticNet(0.1), 0.0),
+        (ds.L1(0.1), 0.1),
+        (ds.ElasticNet(0.1), 0.1),
+    ],
 )
-def test_a_large_parameter_is_certified_with_one_more_copy_of_it(regularizer):
+def test_a_large_parameter_is_certified_with_one_more_copy_of_it(regularizer, l2, monkeypatch):
+    monkeypatch.setattr(dual, "_BLOCK", 1 << 16)
     p = 2_000_000
     X = csr_matrix(([1.0, 2.0, -1.0], ([0, 1, 1], [3, 5, p - 1])), shape=(2, p))
-    problem = ds.Problem(X, [1.0, -2.0], regularizer=regularizer)
+    problem = ds.Problem(X, [1.0, -2.0], regularizer=regularizer, l2=l2)
     x = np.zeros(p)
     x[:4] = 0.5
     looks = (
@@ -133,6 +142,22 @@ def test_a_large_parameter_is_certified_with_one_more_copy_of_it(regularizer):
             assert tracemalloc.get_traced_memory()[1] < 1.3 * x.nbytes
         finally:
             tracemalloc.stop()
+
+
+@pytest.mark.parametrize("regularizer", [ds.L1(0.1), ds.Box(-0.2, 0.3), ds.Zero()], ids=lambda h: type(h).__name__)
+@pytest.mark.parametrize("targets", [1, 3])
+def test_with_l2_the_gap_of_a_large_parameter_is_found_part_by_part(regularizer, targets, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 50)), rng.standard_normal((30, targets))
+    problem = ds.Problem(X, y if targets > 1 else y[:, 0], regularizer=regularizer, l2=0.3, fit_intercept=True)
+    x = 0.1 * rng.standard_normal(problem.shape)
+    whole = problem.duality_gap(x)
+    monkeypatch.setattr(dual, "_BLOCK", 7 * targets)
+    largest = []
+    prox = ds.Problem.packed_prox
+    monkeypatch.setattr(ds.Problem, "packed_prox", lambda self, v, *a, **k: largest.append(v.size) or prox(self, v, *a, **k))
+    assert problem.duality_gap(x) == pytest.approx(whole, rel=1e-12)
+    assert max(largest) == 7 * targets
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -30,6 +30,8 @@ __all__ = ["dual_of_quadratic", "duality_gap", "has_gap"]
 
 Array = np.ndarray[Any, Any]
 
+_BLOCK = 1 << 20  # entries of a parameter: all that is made of a larger one at once would be several copies
+
 
 def has_gap(problem: Problem) -> bool:
     """Tell whether a duality gap is known for a problem."""
@@ -92,23 +94,33 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     run(loss_slopes, problem.loss, predictions, targets, weights, theta)
     weights = weights[:, None] / problem.n
     changed = balance and problem.fit_intercept and _balance(theta, weights, has_trait(type(problem.loss), "joint"))
-    if gradient is None or changed:
+    known = None if gradient is None or changed else gradient[: problem.p]
+    if known is None:
         slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype)  # or all the data would be converted
-        image = _rows.transpose_times(problem._rows, slopes)[: problem.p]
-        np.negative(image, out=image)
-    elif problem.l2 == 0.0 and (_is_norm(problem) or isinstance(problem._bound, ElasticNet)):
-        image = gradient[: problem.p]  # these do not tell it from its negative: a copy less
+        other = _rows.transpose_times(problem._rows, slopes)[: problem.p]
+        np.negative(other, out=other)
+
+    def image(part: slice) -> Array:
+        if known is None:
+            result = other[part]
+        elif problem.l2 == 0.0 and (_is_norm(problem) or isinstance(problem._bound, ElasticNet)):
+            result = known[part]  # these do not tell it from its negative: a copy less
+        else:
+            result = -known[part]
+            add_multiple(result, 2.0 * problem.l2, x[: problem.p][part])
+        return result.astype(np.float64, copy=False)
+
+    if problem.l2 > 0.0:
+        scale, of_penalty = 1.0, sum(_conjugate_by_prox(problem, image(part)) for part in _parts(problem))
     else:
-        image = -gradient[: problem.p]
-        add_multiple(image, 2.0 * problem.l2, x[: problem.p])
-    image = image.astype(np.float64, copy=False)
-    scale = _scale_into_ball(problem, image)
+        whole = image(slice(problem.p))
+        scale, of_penalty = _scale_into_ball(problem, whole), _conjugate(problem, whole)
     if scale == 0.0:  # something is not penalised at all
         return math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         raw = np.where(weights > 0.0, scale * theta / weights, 0.0)
     of_losses = float(weights[:, 0] @ problem.loss.conjugate(raw, targets))
-    gap = primal + of_losses + _conjugate(problem, image)
+    gap = primal + of_losses + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
 
 
@@ -178,10 +190,18 @@ def _conjugate(problem: Problem, image: Array) -> float:
     return float(problem._bound.conjugate(image)) if hasattr(type(problem._bound), "conjugate") else 0.0
 
 
+def _parts(problem: Problem) -> list[slice]:
+    """Return the rows of a parameter for which the prox can be run apart from the others."""
+    if not has_trait(type(problem._bound), "elementwise"):
+        return [slice(problem.p)]
+    rows = max(1, _BLOCK // math.prod(problem.shape[1:]))
+    return [slice(start, start + rows) for start in range(0, problem.p, rows)]
+
+
 def _conjugate_by_prox(problem: Problem, v: Array) -> float:
     r"""Return :math:`\max_w \langle v, w\rangle - l_2\|w\|^2 - h(w)`, attained at the prox of ``v / (2 l2)``."""
-    packed = np.zeros(problem.packed_shape, problem.dtype)
-    np.divide(v, 2.0 * problem.l2, out=packed[: problem.p], casting="same_kind")
-    best = problem.packed_prox(packed, 0.5 / problem.l2, spend=True)[: problem.p]
+    best = np.empty(v.shape, problem.dtype)
+    np.divide(v, 2.0 * problem.l2, out=best, casting="same_kind")
+    best = problem.packed_prox(best, 0.5 / problem.l2, spend=True)
     inner = float(np.vdot(v, best.astype(np.float64, copy=False)))
     return inner - problem.l2 * float(np.vdot(best, best)) - problem.penalty(best)
