@@ -103,7 +103,7 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     def image(part: slice) -> Array:
         if known is None:
             result = other[part]
-        elif problem.l2 == 0.0 and (_is_norm(problem) or isinstance(problem._bound, ElasticNet)):
+        elif problem.l2 == 0.0 and (_is_norm(problem) or _ignores_constants(problem) or isinstance(problem._bound, ElasticNet)):
             result = known[part]  # these do not tell it from its negative: a copy less
         else:
             result = -known[part]
@@ -129,8 +129,10 @@ def _fit_constants(problem: Problem, predictions: Array) -> Array | None:
 
     Only there do the slopes give a finite bound. Newton's method in one or two dimensions, on vectors of n entries.
     """
-    constant = np.append(np.ones(problem.p), np.zeros(int(problem.fit_intercept))).astype(problem.dtype)
-    columns = problem.predict(constant.reshape(problem.packed_shape))
+    constant = np.ones(problem.packed_shape, problem.dtype)
+    constant[problem.p :] = 0.0
+    columns = problem.predict(constant)
+    del constant  # as large as x
     if problem.fit_intercept:
         columns = np.column_stack([columns, np.ones(problem.n)])
     columns = columns.astype(np.float64)

@@ -14,6 +14,8 @@ from ._elementwise import soft_threshold, sum_abs
 
 Array = np.ndarray[Any, Any]
 
+_BLOCK = 1 << 16  # rows
+
 
 @validated(lam=non_negative, l1=non_negative)
 class FusedLasso(NamedTuple):
@@ -76,22 +78,39 @@ class FusedLasso(NamedTuple):
         If that constant is not zero, the L1 part has one slope, which centring removes. At zero every slope from -l1 to
         l1 is allowed: the string's heights then change from one entry to the next by the gradient, give or take l1.
         """
-        slopes = gradient.reshape(len(gradient), -1).astype(np.float64)
+        slopes = gradient.reshape(len(gradient), -1).astype(np.float64, copy=False)
         mean = slopes.mean(axis=0)
         at_zero = np.abs(mean) < (1.0 - 1e-6) * self.l1
-        give = np.where(at_zero, self.l1, 0.0)
-        sums = (slopes - np.where(at_zero, 0.0, mean)).cumsum(axis=0)
-        fastest = sums + give * np.arange(1, len(sums) + 1)[:, None]
-        slowest = 2.0 * sums - fastest
+        give, drift = np.where(at_zero, self.l1, 0.0), np.where(at_zero, 0.0, mean)
+        sums = np.zeros(slopes.shape[1])
+        top_fast = top_slow = np.full(sums.shape, -np.inf)  # the largest and the smallest heights so far
+        low_fast = low_slow = np.full(sums.shape, np.inf)
+        across = 0.0
+        for start in range(0, len(slopes), _BLOCK):  # all at once would be several copies
+            block = slopes[start : start + _BLOCK] - drift
+            block[0] += sums
+            heights = block.cumsum(axis=0)
+            sums = heights[-1]
+            fastest = heights + give * np.arange(start + 1, start + len(heights) + 1)[:, None]
+            slowest = 2.0 * heights - fastest
+            last = fastest[-1], slowest[-1]
+            if start + _BLOCK >= len(slopes):
+                fastest, slowest = fastest[:-1], slowest[:-1]
+            if len(fastest):
+                # Going from one side to the other in between.
+                highest = np.maximum(np.maximum.accumulate(fastest), top_fast)
+                lowest = np.minimum(np.minimum.accumulate(slowest), low_slow)
+                across = max(across, 0.5 * float((highest - fastest).max()), 0.5 * float((slowest - lowest).max()))
+                top_fast, low_slow = highest[-1], lowest[-1]
+                low_fast = np.minimum(low_fast, fastest.min(axis=0))
+                top_slow = np.maximum(top_slow, slowest.max(axis=0))
         bounds = [
-            slowest[:-1],  # coming from height 0 at the start
-            -fastest[:-1],
-            fastest[:-1] - fastest[-1],  # going to height 0 at the end
-            slowest[-1] - slowest[:-1],
-            0.5 * (np.maximum.accumulate(fastest) - fastest)[1:-1],  # going from one side to the other in between
-            0.5 * (slowest - np.minimum.accumulate(slowest))[1:-1],
+            top_slow,  # coming from height 0 at the start
+            -low_fast,
+            top_fast - last[0],  # going to height 0 at the end
+            last[1] - low_slow,
         ]
-        return float(max(bound.max(initial=0.0) for bound in bounds))
+        return float(max(across, *(bound.max(initial=0.0) for bound in bounds)))
 
     def prox_cost(self, shape: tuple[int, ...]) -> float:
         """Return how many rows' gradients a prox costs: measured, for 200 to 5,000 coefficients."""
