@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 import dapsgd as ds
-from dapsgd.runtimes.ray.cluster import import_ray
+from dapsgd.runtimes.ray.cluster import import_ray, on_loopback
 
 SECONDS = 3.0
 
@@ -105,14 +105,15 @@ def main():
         accuracy(given.workers, given.rows, 1_000, 1e-4)
         return
     ray = import_ray()
-    ray.init(
-        address="local",
-        num_cpus=2 * given.workers,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        object_store_memory=500_000_000,
-        log_to_driver=False,
-    )
+    with on_loopback(ray):
+        ray.init(
+            address="local",
+            num_cpus=2 * given.workers,
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",
+            object_store_memory=500_000_000,
+            log_to_driver=False,
+        )
     throughput(ray, given.workers)
     ray.shutdown()
 

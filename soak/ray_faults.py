@@ -26,6 +26,7 @@ import numpy as np
 import dapsgd as ds
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # or Ray would listen on other interfaces than loopback's
 os.environ.setdefault("DAPSGD_SOAK", str(os.getpid()))
 MARK = f"DAPSGD_SOAK={os.environ['DAPSGD_SOAK']}"
 

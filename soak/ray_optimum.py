@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
-from dapsgd.runtimes.ray.cluster import import_ray
+from dapsgd.runtimes.ray.cluster import import_ray, on_loopback
 
 
 def problem(regularizer, sparse, n=300, p=24):
@@ -32,7 +32,8 @@ def problem(regularizer, sparse, n=300, p=24):
 def main():
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = import_ray()
-    ray.init(address="local", num_cpus=4, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
+    with on_loopback(ray):
+        ray.init(address="local", num_cpus=4, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
     terms = [ds.L1(0.1), ds.GroupLasso(0.1, 6), ds.FusedLasso(0.1), ds.NuclearNorm(0.1)]
     worst, bad, began = 0.0, 0, time.monotonic()
     for term, sparse in itertools.product(terms, (False, True)):

@@ -1,5 +1,6 @@
 """Runs on Ray, on one machine: the recursion, the optimum, files, faults, bad input. Longer ones are in ``soak/``."""
 
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -18,7 +19,7 @@ from scipy.sparse import csr_matrix
 
 import dapsgd as ds
 from dapsgd import reference
-from dapsgd.runtimes.ray.cluster import import_ray
+from dapsgd.runtimes.ray.cluster import import_ray, on_loopback
 
 from . import cases
 
@@ -35,15 +36,16 @@ def cluster():
     """One Ray for all tests of this file: starting it takes as long as most of them."""
     ray = pytest.importorskip("ray")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    import_ray().init(
-        address="local",
-        num_cpus=4,
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        object_store_memory=200_000_000,
-        log_to_driver=False,
-        logging_level="error",
-    )
+    with on_loopback(import_ray()):
+        ray.init(
+            address="local",
+            num_cpus=4,
+            include_dashboard=False,
+            _node_ip_address="127.0.0.1",
+            object_store_memory=200_000_000,
+            log_to_driver=False,
+            logging_level="error",
+        )
     yield ray
     ray.shutdown()
 
@@ -55,6 +57,37 @@ def nothing_is_left(cluster):
     while cluster.util.list_named_actors(all_namespaces=True) and time.monotonic() < end:
         time.sleep(0.05)
     assert cluster.util.list_named_actors(all_namespaces=True) == []
+
+
+def family(pid):
+    """Return a process and all that it started."""
+    children = [int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+    return [pid, *(other for child in children for other in family(child))]
+
+
+def listening(pids):
+    """Return the addresses on which processes of this machine listen, as hexadecimal numbers."""
+    sockets = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for file in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    sockets.add(os.readlink(f"/proc/{pid}/fd/{file}"))
+    found = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                found[fields[1]] = fields[1].partition(":")[0]
+    return list(found.values())
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="reads Linux's tables of sockets")
+def test_ray_listens_on_the_loopback_interface_only(cluster):
+    addresses = listening(family(os.getpid()))
+    assert len(addresses) >= 4  # this process, the raylet, its agent, and Ray's table of actors
+    assert {address[-8:] for address in addresses} == {"0100007F"}
+    assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ
 
 
 @pytest.fixture(scope="module")

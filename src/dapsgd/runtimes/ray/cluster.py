@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .._plan import Monitor, Outcome, Plan
     from .config import Ray
 
-__all__ = ["Cluster", "connect", "import_ray"]
+__all__ = ["Cluster", "connect", "import_ray", "on_loopback"]
 
 Array = np.ndarray[Any, Any]
 
@@ -84,6 +84,28 @@ def connect(config: Ray, cpus: float, store: int) -> Iterator[Any]:
         ray.shutdown()
 
 
+@contextmanager
+def on_loopback(ray: Any) -> Iterator[None]:
+    """Let a Ray that is started now, and all its processes, listen on the loopback interface only.
+
+    Given 127.0.0.1 as its address, Ray takes that of the machine and listens to everybody, except where it supports no
+    clusters. This says that here it supports none: to this process, if Ray is imported already, and to those it starts.
+    """
+    constants, name = ray._private.ray_constants, "ENABLE_RAY_CLUSTER"
+    variable = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    known, said = getattr(constants, name, True), os.environ.get(variable)
+    setattr(constants, name, False)
+    os.environ[variable] = "0"
+    try:
+        yield
+    finally:
+        setattr(constants, name, known)
+        if said is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = said
+
+
 def _start(ray: Any, seconds: float, **options: Any) -> None:
     """Start a private Ray; again, for so long, where the machine is so busy that Ray gives up on its own helpers."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -91,7 +113,8 @@ def _start(ray: Any, seconds: float, **options: Any) -> None:
     end = time.monotonic() + seconds
     while True:
         try:
-            ray.init(address="local", **options)
+            with on_loopback(ray):
+                ray.init(address="local", **options)
             return
         except Exception as error:  # Ray has no class of its own for a start that took too long
             _end_what_began(ray, error)
