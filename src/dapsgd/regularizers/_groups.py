@@ -35,7 +35,7 @@ def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partiti
     rows, width = shape[0], int(np.prod(shape[1:], dtype=np.int64))
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         size = _check_size(int(groups), rows)
-        starts = np.arange(0, rows + 1, size, dtype=np.int64) * width
+        starts = np.arange(0, (rows + 1) * width, size * width, dtype=np.int64)
         return Partition(starts, np.empty(0, np.int64), _check_weights(weights, rows // size))
     members = _members(groups, rows)
     order = np.concatenate(members) if members else np.empty(0, np.int64)
