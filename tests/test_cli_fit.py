@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -188,6 +189,40 @@ def test_standardised_columns_give_coefficients_in_the_original_units(sparse, in
     by_hand = ds.DAPRegressor("l1", 0.3, tol=1e-9, fit_intercept=intercept).fit(scaled / deviation, Y)
     np.testing.assert_allclose(model.coef_, by_hand.coef_ / deviation, atol=1e-4 / deviation.min())
     np.testing.assert_allclose(model.predict(scaled), by_hand.predict(scaled / deviation), atol=1e-3)
+
+
+@pytest.mark.parametrize("data", ["dense", "sparse", "classes"])
+def test_of_standardised_columns_the_path_is_in_the_original_units_too(data, monkeypatch):
+    from dapsgd.estimators import _search
+
+    drawn = []
+    monkeypatch.setattr(_search.CrossValidated, "plot_path", lambda self, path, names: drawn.append(self))
+    scaled = X * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + (0.0 if data == "sparse" else 3.0)
+    if data == "sparse":
+        dump_svmlight_file(scaled, Y, "s.svm")
+    else:
+        write("s.csv", scaled, np.digitize(Y, [-1.0, 1.0]).astype(str) if data == "classes" else Y)
+    given = ["s.svm"] if data == "sparse" else ["s.csv", "--target", "y"]
+    task = "classification" if data == "classes" else "regression"
+    options = ("--task", task, "--cv", "3", "--eps", "0.1", "--standardize", "--plot-path", "p.png")
+    outcome = done("fit", *given, "--penalty", "fused_lasso", *options)
+    (model,) = drawn
+    k = int(np.argmin(np.abs(model.path_.lams - model.alpha_)))
+    np.testing.assert_allclose(model.path_.coefs[..., k].T, model.coef_, rtol=1e-12)
+    np.testing.assert_allclose(model.path_.intercepts[..., k], model.intercept_, rtol=1e-12)
+    assert not np.allclose(model.result_.x.T, model.coef_)
+    shown = done("show", "model.npz").output
+    for text in (outcome.output, shown):
+        assert "each column by its standard deviation" in text
+        assert f"{model.objective_:.6g}, on the scaled columns" in text
+    assert re.search(r"jumps +\d+, on the scaled columns", outcome.output)
+    assert models.load("model.npz").metadata_["scaled"] is True
+
+
+def test_columns_that_were_not_scaled_are_not_said_to_be():
+    outcome = done(*FIT)
+    assert "scaled" not in outcome.output + done("show", "model.npz").output
+    assert models.load("model.npz").metadata_["scaled"] is False
 
 
 def test_what_does_not_converge_is_written_and_has_status_1():

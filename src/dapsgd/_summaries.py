@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .result import Result, Trace
 
 __all__ = [
+    "ON_SCALED",
+    "SCALED",
     "about_accuracy",
     "about_groups",
     "about_problem",
@@ -34,6 +36,9 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 Lines = dict[str, str]
+
+SCALED = "each column by its standard deviation, while fitting; coefficients are in the original units"
+ON_SCALED = ", on the scaled columns"
 
 
 def about_problem(problem: Problem) -> Lines:

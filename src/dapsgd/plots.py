@@ -106,6 +106,7 @@ def plot_path(
     names: Any = None,
     titles: Any = None,
     penalty: str | None = None,
+    label: str = "coefficient",
 ) -> Figure:
     """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any."""
     coefs = found.coefs if found.coefs.ndim == 3 else found.coefs[:, None]
@@ -123,7 +124,7 @@ def plot_path(
         _draw_lines(ax, found.lams, coefs[:, k], names, chosen)
         if targets > 1:
             ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
-        ax.set_ylabel("coefficient")
+        ax.set_ylabel(short_names([label])[0], parse_math=False)
         _dress_strengths(ax, found.lams, chosen)
     _legend(figure)
     kind = found.results[0].penalty.partition(" of strength ")[0] if penalty is None and found.results else penalty

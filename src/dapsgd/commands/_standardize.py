@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,19 @@ class Scaling:
         self.mean, self.scale = mean, scale
 
     def restore(self, model: Any) -> None:
-        """Turn the coefficients and the intercept of a model of scaled columns into those for the columns as they are."""
+        """Turn coefficients and intercepts of a model of scaled columns, also along its path, into those for columns as they are.
+
+        What was counted while it was fitted, such as the objective and the jumps, stays that of the scaled columns.
+        """
+        model._scaled = True
         model.coef_ = np.ascontiguousarray(model.coef_ / self.scale.astype(model.coef_.dtype))
         shift = model.coef_ @ self.mean.astype(model.coef_.dtype)
         model.intercept_ = float(model.intercept_ - shift) if model.coef_.ndim == 1 else model.intercept_ - shift
+        if hasattr(model, "path_"):
+            found = model.path_
+            mean, scale = (part.astype(found.coefs.dtype) for part in (self.mean, self.scale))
+            coefs = found.coefs / scale.reshape(-1, *[1] * (found.coefs.ndim - 1))
+            model.path_ = replace(found, coefs=coefs, intercepts=found.intercepts - np.tensordot(mean, coefs, 1))
 
 
 def standardize(X: Any, center: bool) -> tuple[Any, Scaling]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._summaries import about_accuracy, about_groups, about_score, by_workers, counted, group_labels
+from .._summaries import ON_SCALED, SCALED, about_accuracy, about_groups, about_score, by_workers, counted, group_labels
 
 __all__ = ["describe", "table"]
 
@@ -56,15 +56,19 @@ def table(about: dict[str, Any]) -> str:
         "data": f"{size}, target {', '.join(about['target'])}{skipped}",
         "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}{chosen}",
     }
+    on_scaled = ON_SCALED if about.get("scaled") else ""
+    if on_scaled:
+        lines["scaled"] = SCALED
     if "classes" in about:
         lines["classes"] = about["classes"]
     lines |= about_accuracy(about["objective"], about.get("duality_gap", math.nan), about["residual"])
+    lines["objective"] += on_scaled
     lines["non-zeros"] = f"{about['nonzeros']:,} of {about['coefficients']:,} coefficients"
     if "groups" in about:
         lines["groups"] = about["about_groups"]
     for name in ("jumps", "rank"):
         if name in about:
-            lines[name] = f"{about[name]:,}"
+            lines[name] = f"{about[name]:,}{on_scaled}"
     if about["score"] is not None:  # of one row there is none
         lines[about["score_name"]] = f"{about['score']:.4f} on these data"
     if "held_out" in about:

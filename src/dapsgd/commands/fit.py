@@ -83,7 +83,7 @@ def run(
     score = float(model.score(dataset.X, dataset.y)) if len(dataset.y) > 1 else None
     model._target_names = dataset.target_names
     _draw(model, pictures, dataset.feature_names)
-    _save(model, out, data, dataset, reading, task)
+    _save(model, out, data, dataset, reading, task, scaled)
     return {
         "task": task,
         "reason": why,
@@ -98,6 +98,7 @@ def run(
         **({"classes": model._about_classes()} if task == "classification" else {}),
         **_notice(dataset, model),
         **about,
+        **({"scaled": True} if scaled else {}),
         "score": score,
         "score_name": "accuracy" if task == "classification" else "R2",
         "message": model.result_.message,
@@ -241,7 +242,7 @@ def _check_classes(values: Any, rows: int, loss: str | None) -> None:
     )
 
 
-def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str, Any], task: str) -> None:
+def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str, Any], task: str, scaled: bool) -> None:
     from ..models import save
 
     metadata = {
@@ -250,6 +251,7 @@ def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str
         "target_names": dataset.target_names,
         "zero_based": dataset.zero_based,
         "drop": reading.get("drop"),
+        "scaled": scaled,
         "source": data.name,
         "rows": int(dataset.X.shape[0]),
     }

@@ -18,6 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from .._checks import check_finite_csr, finite_array, flag, non_negative
 from .._summaries import (
+    ON_SCALED,
+    SCALED,
     about_accuracy,
     about_groups,
     about_result,
@@ -81,6 +83,7 @@ class LinearModel(BaseEstimator):
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
     _target_names: Sequence[str] | None = None
     _rows_seen: int | None = None
+    _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
     # Reading data.
@@ -372,14 +375,21 @@ class LinearModel(BaseEstimator):
         if self.coef_.ndim == 2 and not hasattr(self, "classes_"):
             lines["data"] += f", {counted(len(self.coef_), 'target')}"
         lines["penalty"] = self._penalty_text(6)
+        if self._scaled:
+            lines["scaled"] = SCALED
         if hasattr(self, "classes_"):
             lines["classes"] = self._about_classes()
         if self.penalty in ("group_lasso", "sparse_group_lasso"):
             lines["groups"] = about_groups(np.atleast_2d(self.coef_), self.groups)
         if self.penalty == "nuclear" or isinstance(self.penalty, NuclearNorm):
-            lines["rank"] = f"{np.linalg.matrix_rank(self.coef_):,}"
+            W = self.result_.x if hasattr(self, "result_") else self.coef_
+            lines["rank"] = f"{np.linalg.matrix_rank(W):,}"
         if hasattr(self, "result_"):
-            return lines | about_result(self.result_)
+            lines |= about_result(self.result_)
+            for name in ("objective", "coefficients", "rank") if self._scaled else ():
+                if name in lines and (name != "coefficients" or "jump" in lines[name]):
+                    lines[name] += ON_SCALED
+            return lines
         if hasattr(self, "objective_"):
             lines |= about_accuracy(self.objective_, getattr(self, "dual_gap_", math.nan), getattr(self, "residual_", math.nan))
         return lines | {"coefficients": coefficients(self.coef_.T)}

@@ -252,7 +252,15 @@ class CrossValidated(LinearModel):
         self._check_path()
         titles = self._panels()
         panels = titles if self.path_.coefs.ndim == 3 and len(titles) == self.path_.coefs.shape[1] else None
-        return plot_path(self.path_, path, self.alpha_, names=self._names(names), titles=panels, penalty=self._penalty_name())
+        return plot_path(
+            self.path_,
+            path,
+            self.alpha_,
+            names=self._names(names),
+            titles=panels,
+            penalty=self._penalty_name(),
+            label=self._coefficient_label(),
+        )
 
 
 def errors_of(name: str, scores: Array) -> tuple[str, Array]:
