@@ -207,6 +207,14 @@ def test_coefficients_are_drawn_a_panel_a_target():
     plt.close("all")
 
 
+def test_columns_without_names_have_whole_numbers_below():
+    (ax,) = plots.plot_coef(np.arange(6.0), first=1).axes
+    ticks = ax.get_xticks()
+    np.testing.assert_array_equal(ticks, np.round(ticks))
+    assert ax.get_xlim() == (0.5, 6.5)
+    plt.close("all")
+
+
 def test_long_names_are_shortened_so_that_they_stay_different():
     names = [f"a long name of a column, number {k} in kilograms" for k in range(12)]
     short = plots.short_names(names)

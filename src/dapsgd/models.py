@@ -195,6 +195,7 @@ def load(path: Any) -> Any:
     targets = model.metadata_.get("target_names")
     if isinstance(targets, list) and all(isinstance(name, str) for name in targets):
         model._target_names = targets
+    model._first_column = int(model.metadata_.get("zero_based") is False)
     model._summary_in_file = _read_summary(path, about.get("summary"))
     if "classes" in arrays:
         model.classes_ = arrays["classes"]

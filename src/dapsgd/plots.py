@@ -104,16 +104,20 @@ def plot_path(
     chosen: float | None = None,
     *,
     names: Any = None,
+    first: int = 0,
     titles: Any = None,
     penalty: str | None = None,
     label: str = "coefficient",
 ) -> Figure:
-    """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any."""
+    """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any.
+
+    Columns without names are counted from ``first``.
+    """
     coefs = found.coefs if found.coefs.ndim == 3 else found.coefs[:, None]
     p, targets = coefs.shape[:2]
     if names is not None and len(names) != p:
         raise ValueError(f"names must be {p}, one for each column; got {len(names)}")
-    names = [f"column {j}" for j in range(p)] if names is None else short_names(names)
+    names = [f"column {first + j}" for j in range(p)] if names is None else short_names(names)
     columns = min(targets, 3)
     lines = -(-targets // columns)
     figure = pyplot().figure(figsize=(6.0 * columns, 3.8 * lines), layout="constrained")
@@ -235,17 +239,22 @@ def plot_coef(
     path: Any = None,
     *,
     names: Any = None,
+    first: int = 0,
     titles: Any = None,
     steps: bool = False,
     penalty: str = "",
     label: str = "coefficient",
 ) -> Figure:
-    """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars."""
+    """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars.
+
+    Columns without names are counted from ``first``.
+    """
     coefs = np.atleast_2d(np.asarray(coef))
     targets, p = coefs.shape
     columns = 1 if targets == 1 else 2
     lines = -(-targets // columns)
     labels = None if names is None else short_names(names)
+    first = first if labels is None else 0
     longest = 0 if labels is None else max(map(len, labels))
     below = labels is not None and p <= _FEW_COLUMNS
     height = (2.6 if targets > 1 else 3.4) + (0.075 * longest if below or longest > 8 else 0.0)
@@ -256,12 +265,14 @@ def plot_coef(
             continue
         ax.axhline(0.0, color="#999999", linewidth=0.8)
         if steps:
-            ax.step(np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
+            ax.step(first + np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
         else:
             alive = np.flatnonzero(coefs[k])
-            ax.vlines(alive, 0.0, coefs[k, alive], color=COLOURS["dap"], linewidth=max(1.0, min(6.0, 300.0 / p)))
-        ax.set_xlim(-0.5, p - 0.5)
-        if labels is not None:  # of many columns the names of a few tell where one is
+            ax.vlines(first + alive, 0.0, coefs[k, alive], color=COLOURS["dap"], linewidth=max(1.0, min(6.0, 300.0 / p)))
+        ax.set_xlim(first - 0.5, first + p - 0.5)
+        if labels is None:
+            ax.xaxis.get_major_locator().set_params(integer=True)
+        else:  # of many columns the names of a few tell where one is
             at = np.arange(0, p, 1 if below else _round_step(p))
             turned = {"rotation": 90} if below else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
             options: dict[str, Any] = turned if below or longest > 8 else {}

@@ -19,7 +19,7 @@ class Scaling:
         self.mean, self.scale = mean, scale
 
     def restore(self, model: Any) -> None:
-        """Turn coefficients and intercepts of a model of scaled columns, also along its path, into those for columns as they are.
+        """Turn coefficients and intercepts for scaled columns, also along a path, into those for the columns as they are.
 
         What was counted while it was fitted, such as the objective and the jumps, stays that of the scaled columns.
         """

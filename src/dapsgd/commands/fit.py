@@ -82,6 +82,7 @@ def run(
         scaling.restore(model)
     score = float(model.score(dataset.X, dataset.y)) if len(dataset.y) > 1 else None
     model._target_names = dataset.target_names
+    model._first_column = int(dataset.zero_based is False)
     _draw(model, pictures, dataset.feature_names)
     _save(model, out, data, dataset, reading, task, scaled)
     return {

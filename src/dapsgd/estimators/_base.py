@@ -82,6 +82,7 @@ class LinearModel(BaseEstimator):
     _names_in_file: Sequence[str] | None = None  # of the columns, where it was fitted to an array; ``dapsgd.models`` sets it
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
     _target_names: Sequence[str] | None = None
+    _first_column: int = 0  # how the file of the data calls it, where columns have no names
     _rows_seen: int | None = None
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
@@ -316,6 +317,7 @@ class LinearModel(BaseEstimator):
             path,
             names=self._names(names),
             titles=self._panels(),
+            first=self._first_column,
             steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
             penalty=self._penalty_text(),
             label=self._coefficient_label(),

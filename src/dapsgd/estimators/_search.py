@@ -257,6 +257,7 @@ class CrossValidated(LinearModel):
             path,
             self.alpha_,
             names=self._names(names),
+            first=self._first_column,
             titles=panels,
             penalty=self._penalty_name(),
             label=self._coefficient_label(),
