@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import dapsgd as ds
 import dapsgd_command
-from dapsgd import models
+from dapsgd import models, plots
 from dapsgd.cli import app
 from dapsgd.commands import _data
 
@@ -725,6 +725,38 @@ def test_a_wrong_value_is_told_by_the_name_of_its_option(options, said):
     outcome = call("fit", "t.csv", "--target", "y", *options)
     assert outcome.exit_code == 2
     assert f"error: {said}" in outcome.stderr
+
+
+@pytest.mark.parametrize(("zero_based", "first"), [(True, 0), (False, 1)])
+def test_columns_of_svmlight_are_counted_in_pictures_as_in_the_file(zero_based, first, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append(figure))
+    full = np.column_stack([np.ones(N), X])  # so that the first index is there
+    dump_svmlight_file(full, Y, "one.svm", zero_based=zero_based)
+    names = ("--plot", "c.png", "--plot-path", "p.png")
+    done("fit", "one.svm", "--cv", "3", "--eps", "0.1", "--task", "regression", *names)
+    model = models.load("model.npz")
+    coef, path = drawn
+    alive = sorted(segment[0, 0] for segment in coef.axes[0].collections[0].get_segments())
+    assert alive == (first + np.flatnonzero(model.coef_)).tolist()
+    largest = first + int(np.argmax(np.abs(model.coef_)))
+    assert f"column {largest}" in [text.get_text() for text in path.axes[0].texts]
+    again = model.plot_coef().axes[0]
+    assert again.get_xlim() == (first - 0.5, first + P + 0.5)
+
+
+def test_whole_numbers_that_are_classes_have_no_point():
+    outcome = done("fit", "t.svm", "--alpha", "0.01")
+    for text in (outcome.output, done("show", "model.npz").output):
+        assert "-1, 1; coefficients above 0 speak for 1\n" in text
+    assert models.load("model.npz").plot_coef().axes[0].get_ylabel() == "coefficient, for 1"
+
+
+def test_predictions_that_replace_others_are_said_to():
+    done(*FIT)
+    assert "predictions.csv\n" in done("predict", "model.npz", "t.csv").stderr
+    assert "predictions.csv (replaced)\n" in done("predict", "model.npz", "t.csv").stderr
+    assert json.loads(done("predict", "model.npz", "t.csv", "--json").stdout)["replaced"] is True
 
 
 def test_options_are_shown_by_what_they_are_about():

@@ -31,6 +31,7 @@ __all__ = [
     "group_labels",
     "penalty_of",
     "picture",
+    "plain",
     "work",
 ]
 
@@ -136,6 +137,18 @@ def counted(count: float, one: str, more: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one."""
     number = f"{count:,}" if isinstance(count, int) else f"{count:,.0f}" if count >= 1000.0 else f"{count:.4g}"
     return f"{number} {one if count == 1 else more or one + 's'}"
+
+
+def plain(value: Any) -> str:
+    """Return a value as text, a whole number without a point.
+
+    Examples
+    --------
+    >>> plain(-1.0), plain(0.5), plain("up")
+    ('-1', '0.5', 'up')
+    """
+    whole = isinstance(value, (float, np.floating)) and value.is_integer() and abs(value) < 1e15
+    return str(int(value)) if whole else str(value)
 
 
 def as_text(title: str, lines: Lines) -> str:

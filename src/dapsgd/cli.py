@@ -309,7 +309,8 @@ def predict(
     if as_json:
         typer.echo(json.dumps(about), err=str(out) == "-")
         return
-    typer.echo(f"{about['rows']:,} predictions" + f": {out}" * (str(out) != "-"), err=True)
+    where = "" if str(out) == "-" else f": {out}" + " (replaced)" * ("replaced" in about)
+    typer.echo(f"{about['rows']:,} predictions{where}", err=True)
     if "notice" in about:
         typer.echo(about["notice"], err=True)
     if "no_score" in about:

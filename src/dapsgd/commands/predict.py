@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from .._files import replacing
+from .._summaries import plain
 from ..errors import FileFormatError
 from ..io import read_blocks
 from ..io._columns import pick_kept
@@ -50,15 +51,16 @@ def run(
             raise ValueError(f"--out: the folder {out.parent} does not exist")
         if out.is_dir() or any(out.exists() and out.samefile(path) for path in (data, model_path)):
             raise ValueError(f"--out must be a file of its own; got {out}")
+    replaced = {"replaced": True} if out.is_file() and str(out) != "-" else {}
     with _of_every_row(model_path, model.n_features_in_):
         try:
-            return _predict(model, data, out, proba, titles, options) | notice
+            return _predict(model, data, out, proba, titles, options) | notice | replaced
         except FileFormatError as error:
             if not options.get("target"):
                 raise
             # Predictions need no target: if it is what could not be read, there is no score; otherwise this fails as well.
             about = _predict(model, data, out, proba, titles, _without_target(options))
-            return about | notice | {"no_score": getattr(error, "fact", str(error))}
+            return about | notice | replaced | {"no_score": getattr(error, "fact", str(error))}
 
 
 def _predict(model: Any, data: Path, out: Path, proba: bool, titles: list[str], options: dict[str, Any]) -> dict[str, Any]:
@@ -215,8 +217,7 @@ def _titles(model: Any, proba: bool) -> list[str]:
 
 def _texts(values: Array) -> Array:
     """Return values as text, one row each: whole numbers without a point."""
-    flat = values.ravel().tolist()
-    texts = [str(int(v)) if isinstance(v, float) and v.is_integer() and abs(v) < 1e15 else str(v) for v in flat]
+    texts = list(map(plain, values.ravel().tolist()))
     return np.array(texts, dtype=object).reshape(len(values), -1)
 
 

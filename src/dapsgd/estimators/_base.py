@@ -29,6 +29,7 @@ from .._summaries import (
     counted,
     penalty_of,
     picture,
+    plain,
 )
 from ..fista import proximal_step
 from ..problem import Problem
@@ -81,8 +82,8 @@ class LinearModel(BaseEstimator):
 
     _names_in_file: Sequence[str] | None = None  # of the columns, where it was fitted to an array; ``dapsgd.models`` sets it
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
-    _target_names: Sequence[str] | None = None
     _first_column: int = 0  # how the file of the data calls it, where columns have no names
+    _target_names: Sequence[str] | None = None
     _rows_seen: int | None = None
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
@@ -316,8 +317,8 @@ class LinearModel(BaseEstimator):
             self.coef_,
             path,
             names=self._names(names),
-            titles=self._panels(),
             first=self._first_column,
+            titles=self._panels(),
             steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
             penalty=self._penalty_text(),
             label=self._coefficient_label(),
@@ -325,7 +326,7 @@ class LinearModel(BaseEstimator):
 
     def _coefficient_label(self) -> str:
         classes: Any = getattr(self, "classes_", [])
-        return f"coefficient, for {classes[1]}" if len(classes) == 2 else "coefficient"
+        return f"coefficient, for {plain(classes[1])}" if len(classes) == 2 else "coefficient"
 
     def _names(self, names: Any) -> Any:
         """Return the names of the columns, as given or as known; None if there are none."""
@@ -339,13 +340,13 @@ class LinearModel(BaseEstimator):
         """Return what the rows of the coefficients are: classes or targets."""
         rows, classes = len(np.atleast_2d(self.coef_)), getattr(self, "classes_", None)
         if classes is not None and len(classes) == rows:
-            return [f"class {name}" for name in classes]
+            return [f"class {plain(name)}" for name in classes]
         names = self._target_names
         return [f"target {k}" for k in range(rows)] if names is None or len(names) != rows else list(names)
 
     def _about_classes(self) -> str:
         """Return the classes, and of two which one coefficients above zero speak for."""
-        classes = list(map(str, self.classes_))
+        classes = list(map(plain, self.classes_))
         shown = ", ".join(classes[:5]) + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
         return shown + (f"; coefficients above 0 speak for {classes[1]}" if len(classes) == 2 else "")
 
