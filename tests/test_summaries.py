@@ -237,6 +237,33 @@ def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
     plt.close("all")
 
 
+def test_the_seconds_of_a_short_run_are_few_and_short():
+    run = [0.0, 0.000317], [1, 2], [0.1, 0.2], [2.0, 1.0], [1.0, 0.5], [1.0, 0.5]
+    trace = ds.Trace(*map(np.array, run))
+    ax = plots.plot_trace(trace)
+    ax.figure.canvas.draw()
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert len(labels) <= 7  # of which two are outside
+    assert max(map(len, labels)) <= 4
+    axes = plt.figure().subplots()
+    axes.set_xscale("log")
+    chosen = axes.xaxis.get_major_locator()
+    assert plots.plot_trace(trace, ax=axes).xaxis.get_major_locator() is chosen
+    plt.close("all")
+
+
+@pytest.mark.parametrize(("eps", "plain"), [(0.2, True), (0.01, False)])
+def test_axes_of_less_than_a_decade_have_plain_numbers(eps, plain):
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    figure = ds.DAPRegressorCV("l1", alphas=5, eps=eps, cv=3).fit(X, X[:, 0]).plot_cv()
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    texts = [label.get_text() for label in ax.get_xticklabels(which="both") if label.get_text()]
+    assert len(texts) > 2
+    assert all(text.replace(".", "").isdigit() for text in texts) == plain
+    plt.close("all")
+
+
 @pytest.mark.parametrize(
     ("algorithm", "workers", "said"),
     [

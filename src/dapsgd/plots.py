@@ -33,6 +33,7 @@ _LABELS = {
 _LOGARITHMIC = ("residual", "distance")
 _FALLS = 100.0  # times smaller: of an objective that does, nothing could be seen after the beginning
 _FEW_POINTS = 10  # of a trace, which are drawn as such
+_FEW_TICKS = 5  # below a small picture
 _FEW_COLUMNS = 40  # whose names can be read below an axis
 _NAMED_LINES = 6  # of a path, the largest at its end
 _SMALL = 0.05  # of the largest coefficient: not worth a name
@@ -64,6 +65,7 @@ def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: An
     falls = y == "objective" and seen.size > 0 and seen.max() > _FALLS * seen.min() > 0.0
     if falls or (y in _LOGARITHMIC and (seen > 0.0).any()):
         ax.set_yscale("log")
+    _few_ticks(ax.xaxis)
     ax.set_xlabel(_LABELS[x])
     ax.set_ylabel(_LABELS[y])
     ax.grid(True, color="#dddddd", linewidth=0.6)
@@ -325,6 +327,7 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     )
     within = ", within one standard error" if model.rule == "one_se" else ""
     _dress_strengths(ax, alphas, model.alpha_, within)
+    _plain_numbers(ax.yaxis)
     _legend(figure)
     _title(figure, f"Cross-validation of the strength of {model._penalty_name()}, on {folds} folds")
     if path is not None:
@@ -347,9 +350,30 @@ def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") ->
     ax.invert_xaxis()
     if chosen is not None:
         ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", label=f"chosen: {chosen:.4g}{why}")
+    _plain_numbers(ax.xaxis)
     ax.set_xlabel("strength")
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _few_ticks(axis: Any) -> None:
+    """Leave room between numbers with many digits, such as the seconds of a short run; not if somebody chose the ticks."""
+    from matplotlib.ticker import AutoLocator, ScalarFormatter
+
+    if isinstance(axis.get_major_locator(), AutoLocator) and isinstance(axis.get_major_formatter(), ScalarFormatter):
+        axis.get_major_locator().set_params(nbins=_FEW_TICKS)
+        axis.get_major_formatter().set_powerlimits((-2, 5))
+
+
+def _plain_numbers(axis: Any) -> None:
+    """Write 0.4 and 0.6 along a logarithmic axis of less than a decade, which would have powers of ten."""
+    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    if axis.get_scale() == "log" and high < 10.0 * low:
+        axis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10]))
+        axis.set_major_formatter(ScalarFormatter(useOffset=False))
+        axis.set_minor_locator(NullLocator())
 
 
 def save(figure: Figure, path: Any) -> None:
