@@ -207,6 +207,47 @@ def test_coefficients_are_drawn_a_panel_a_target():
     plt.close("all")
 
 
+def drawn_groups(figure):
+    ax = figure.axes[0]
+    edges = [line.get_xdata()[0] for line in ax.lines[1:]]
+    colours = [tuple(colour) for colour in ax.collections[0].get_colors()]
+    return edges, colours, [text.get_text() for text in ax.texts]
+
+
+@pytest.mark.parametrize(
+    ("penalty", "groups", "names"),
+    [
+        ("group_lasso", list("aaabbc"), ["a", "b", "c"]),
+        ("sparse_group_lasso", np.array([7, 7, 7, 2, 2, 5]), []),
+        (ds.GroupLasso(1e-6, [[5], [0, 1, 2], [3, 4]]), None, []),
+    ],
+)
+def test_groups_of_neighbours_are_told_apart(penalty, groups, names):
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    model = ds.DAPRegressor(penalty, alpha=1e-6, groups=groups).fit(X, X.sum(axis=1))
+    edges, colours, texts = drawn_groups(model.plot_coef())
+    assert edges == [2.5, 4.5]
+    one, other = colours[0], colours[3]
+    assert one != other
+    assert colours == [one, one, one, other, other, one]
+    assert texts == names
+    plt.close("all")
+
+
+@pytest.mark.parametrize("groups", [list("abcabc"), [1, 2, 3, 4, 5, 6], None])
+def test_groups_that_are_scattered_or_of_one_column_are_not_marked(groups):
+    edges, colours, texts = drawn_groups(plots.plot_coef(np.ones(6), groups=groups))
+    assert (edges, len(set(colours)), texts) == ([], 1, [])
+    plt.close("all")
+
+
+def test_names_of_groups_are_written_where_there_is_room():
+    groups = ["a"] * 2 + ["b" * 20] * 200
+    assert drawn_groups(plots.plot_coef(np.ones(202), groups=groups))[2] == ["b" * 20]
+    assert drawn_groups(plots.plot_coef(np.ones(100), groups=np.arange(100) // 2))[0] == []  # they are too many for lines
+    plt.close("all")
+
+
 def test_columns_without_names_have_whole_numbers_below():
     (ax,) = plots.plot_coef(np.arange(6.0), first=1).axes
     ticks = ax.get_xticks()

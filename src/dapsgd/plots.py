@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ __all__ = ["COLOURS", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
+_SHADES = (COLOURS["dap"], "#56B4E9")  # of neighbouring groups
 
 _LABELS = {
     "seconds": "seconds",
@@ -35,6 +37,8 @@ _FALLS = 100.0  # times smaller: of an objective that does, nothing could be see
 _FEW_POINTS = 10  # of a trace, which are drawn as such
 _FEW_TICKS = 5  # below a small picture
 _FEW_COLUMNS = 40  # whose names can be read below an axis
+_FEW_GROUPS = 40  # between which lines can be drawn
+_ACROSS = 80  # small characters, along an axis
 _NAMED_LINES = 6  # of a path, the largest at its end
 _SMALL = 0.05  # of the largest coefficient: not worth a name
 _LONGEST = 24  # characters of a name
@@ -244,12 +248,14 @@ def plot_coef(
     first: int = 0,
     titles: Any = None,
     steps: bool = False,
+    groups: Any = None,
     penalty: str = "",
     label: str = "coefficient",
 ) -> Figure:
     """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars.
 
-    Columns without names are counted from ``first``.
+    Columns without names are counted from ``first``. ``groups`` has a label for each column, text if groups have names; groups
+    of neighbours are told apart.
     """
     coefs = np.atleast_2d(np.asarray(coef))
     targets, p = coefs.shape
@@ -257,6 +263,8 @@ def plot_coef(
     lines = -(-targets // columns)
     labels = None if names is None else short_names(names)
     first = first if labels is None else 0
+    runs = [] if groups is None else _runs(groups)
+    colours = np.repeat(np.resize(_SHADES, max(len(runs), 1)), [end - start for start, end in runs] or [p])
     longest = 0 if labels is None else max(map(len, labels))
     below = labels is not None and p <= _FEW_COLUMNS
     height = (2.6 if targets > 1 else 3.4) + (0.075 * longest if below or longest > 8 else 0.0)
@@ -270,8 +278,10 @@ def plot_coef(
             ax.step(first + np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
         else:
             alive = np.flatnonzero(coefs[k])
-            ax.vlines(first + alive, 0.0, coefs[k, alive], color=COLOURS["dap"], linewidth=max(1.0, min(6.0, 300.0 / p)))
+            ax.vlines(first + alive, 0.0, coefs[k, alive], color=colours[alive], linewidth=max(1.0, min(6.0, 300.0 / p)))
         ax.set_xlim(first - 0.5, first + p - 0.5)
+        if 0 < len(runs) <= _FEW_GROUPS:
+            _mark_groups(ax, groups, runs, first)
         if labels is None:
             ax.xaxis.get_major_locator().set_params(integer=True)
         else:  # of many columns the names of a few tell where one is
@@ -282,7 +292,9 @@ def plot_coef(
         if not below:
             ax.set_xlabel("column")
         if titles is not None and targets > 1:
-            ax.set_title(short_names(titles)[k], fontsize=10, parse_math=False)
+            ax.set_title(
+                short_names(titles)[k], fontsize=10, parse_math=False, pad=14 if runs and isinstance(groups[0], str) else None
+            )
         ax.set_ylabel(short_names([label])[0], parse_math=False)
         ax.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
@@ -290,6 +302,32 @@ def plot_coef(
     if path is not None:
         save(figure, path)
     return figure
+
+
+def _runs(groups: Any) -> list[tuple[int, int]]:
+    """Return where groups of neighbours start and end; nothing if columns of a group are apart, or every one is alone.
+
+    Examples
+    --------
+    >>> _runs(["a", "a", "b"]), _runs(["a", "b", "a"]), _runs(["a", "b"])
+    ([(0, 2), (2, 3)], [], [])
+    """
+    labels = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+    edges = [0, *(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]
+    count = len(edges) - 1
+    return list(itertools.pairwise(edges)) if count == labels.max() + 1 < len(labels) else []
+
+
+def _mark_groups(ax: Any, groups: Any, runs: list[tuple[int, int]], first: int) -> None:
+    """Draw thin lines between groups, and write the names that they have above them where there is room."""
+    names = short_names([groups[start] for start, _ in runs]) if isinstance(groups[0], str) else [""] * len(runs)
+    for name, (start, end) in zip(names, runs, strict=True):
+        if start > 0:
+            ax.axvline(first + start - 0.5, color="#cccccc", linewidth=0.6, zorder=0)
+        if name and len(name) * len(groups) <= _ACROSS * (end - start):
+            place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (0, 2), "textcoords": "offset points"}
+            style: dict[str, Any] = {"ha": "center", "fontsize": 8, "color": COLOURS["ink"], "parse_math": False}
+            ax.annotate(name, (first + (start + end - 1) / 2, 1.0), **place, **style)
 
 
 def _round_step(count: int, most: int = 8) -> int:

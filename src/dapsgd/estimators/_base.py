@@ -27,13 +27,14 @@ from .._summaries import (
     as_text,
     coefficients,
     counted,
+    group_labels,
     penalty_of,
     picture,
     plain,
 )
 from ..fista import proximal_step
 from ..problem import Problem
-from ..regularizers import Box, FusedLasso, NonNegative, NuclearNorm
+from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
@@ -319,10 +320,19 @@ class LinearModel(BaseEstimator):
             names=self._names(names),
             first=self._first_column,
             titles=self._panels(),
+            groups=self._group_labels(),
             steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
             penalty=self._penalty_text(),
             label=self._coefficient_label(),
         )
+
+    def _group_labels(self) -> Any:
+        """Return the group of each column, by its name if it has one; None if there are no groups."""
+        groups = self.penalty.groups if isinstance(self.penalty, (GroupLasso, SparseGroupLasso)) else self.groups
+        if groups is None:
+            return None
+        named = isinstance(groups, Sequence | np.ndarray) and all(isinstance(name, str) for name in groups)
+        return list(groups) if named else group_labels(groups, self.n_features_in_)
 
     def _coefficient_label(self) -> str:
         classes: Any = getattr(self, "classes_", [])
