@@ -41,6 +41,7 @@ _FEW_GROUPS = 40  # between which lines can be drawn
 _ACROSS = 80  # small characters, along an axis
 _NAMED_LINES = 6  # of a path, the largest at its end
 _SMALL = 0.05  # of the largest coefficient: not worth a name
+_TOUCHING = 0.02  # of the largest coefficient: lines that end so near each other look like one
 _LONGEST = 24  # characters of a name
 
 
@@ -154,7 +155,7 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
         label = ["other columns"] + ["_"] * (rest.size - 1)
         ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
     colours = pyplot().get_cmap("tab10").colors
-    for group, colour in zip(groups, colours, strict=False):
+    for group, colour in reversed(list(zip(groups, colours, strict=False))):  # where lines coincide the first is seen
         ax.plot(lams, coefs[group].T, color=colour, linewidth=1.2)
     ends = [coefs[group[0], -1] for group in groups]
     order = np.argsort(ends)
@@ -171,7 +172,8 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
 def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int]]:
     """Return the places of the same value, as fused coefficients have, of the few values that are largest; not of small ones.
 
-    Where such lines part again before their ends, each end is one of its own; first come the largest of every value.
+    Where such lines part again before their ends, each end is one of its own; first come the largest of every value. Ends that
+    look like one are one, and ends at zero are none.
 
     Examples
     --------
@@ -180,13 +182,19 @@ def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int
     [[3], [1, 2]]
     >>> _together(np.array([0.0, 1.0, 1.0, -2.0, -2.0]), np.array([0.0, 3.0, 4.0, -2.0, -1.0]))
     [[3], [2], [4], [1]]
+    >>> _together(np.array([1.0, 1.0, 1.0, 0.5]), np.array([2.0, 1.99, 1.0, 0.0]))
+    [[0, 1], [2]]
     """
     large = np.abs(values) > _SMALL * np.abs(values).max(initial=0.0)
+    top = float(np.abs(ends).max(initial=0.0))
     found: list[tuple[int, float, list[int]]] = []
     for value in set(values[large].tolist()):
         there = np.flatnonzero(values == value)
-        parted = sorted(set(ends[there].tolist()), key=abs, reverse=True)
-        found += [(k, -abs(value), there[ends[there] == end].tolist()) for k, end in enumerate(parted)]
+        order = there[np.argsort(ends[there], kind="stable")]
+        parted = np.split(order, np.flatnonzero(np.diff(ends[order]) > _TOUCHING * top) + 1)
+        lines = [sorted(part.tolist()) for part in parted if np.abs(ends[part]).max() > _SMALL * top]
+        lines.sort(key=lambda places: -float(np.abs(ends[places]).max()))
+        found += [(k, -abs(value), places) for k, places in enumerate(lines)]
     return [places for _, _, places in sorted(found)[:most]]
 
 
