@@ -745,6 +745,16 @@ def test_columns_of_svmlight_are_counted_in_pictures_as_in_the_file(zero_based, 
     assert again.get_xlim() == (first - 0.5, first + P + 0.5)
 
 
+def test_the_accuracy_on_rows_held_out_is_said():
+    fit = ("fit", "words.csv", "--target", "y", "--cv", "3", "--eps", "0.1")
+    about = json.loads(done(*fit, "--json").stdout)
+    mean = about["held_out_accuracy"]["mean"]
+    assert about["held_out"]["name"] == "mean loss"
+    assert 0.8 < mean <= 1.0
+    assert f", accuracy {mean:.4g} ± " in done(*fit).output
+    assert "held_out_accuracy" not in json.loads(done(*FIT, "--cv", "3", "--eps", "0.1", "--json").stdout)
+
+
 def test_whole_numbers_that_are_classes_have_no_point():
     outcome = done("fit", "t.svm", "--alpha", "0.01")
     for text in (outcome.output, done("show", "model.npz").output):

@@ -144,6 +144,7 @@ def test_what_folds_held_out_scored_is_said(fit):
     assert f"{-several.scores_path_.mean(axis=1).max():.4g}" in line
     one = ds.DAPRegressorCV("l1", alphas=3, cv=ShuffleSplit(1, random_state=0)).fit(X, X[:, 0])
     assert "±" not in str(one)
+    assert "accuracy" not in str(one) + str(several)
     one.plot_cv()
     plt.close("all")
 
@@ -188,6 +189,23 @@ def test_a_fit_says_how_many_rows_it_has_seen(fit):
     assert f"{len(X)} rows, {X.shape[1]} columns, 2 targets" in str(model)
     assert "l1 of strength 0.1" in str(model)
     assert f"{len(X) + 5} rows" in str(model.partial_fit(X[:5], X[:5, :2]))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "multinomial", "squared_hinge"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_of_classes_the_accuracy_on_rows_held_out_is_said(fit, loss, classes):
+    X = fit[2]
+    rng = np.random.default_rng(0)
+    y = np.digitize(X[:, 0] + 0.5 * rng.standard_normal(len(X)), [-0.3, 0.3][: classes - 1])
+    weights = rng.uniform(0.5, 2.0, len(X))
+    model = ds.DAPClassifierCV("l1", alphas=[0.03], cv=3, loss=loss, tol=1e-8).fit(X, y, weights)
+    by_name = ds.DAPClassifierCV("l1", alphas=[0.03], cv=3, loss=loss, tol=1e-8, scoring="accuracy").fit(X, y, weights)
+    expected = by_name.scores_path_[0]
+    assert 0.3 < expected.mean() < 1.0
+    np.testing.assert_allclose(model._accuracies, expected)
+    said = f", accuracy {expected.mean():.4g} ± {expected.std(ddof=1) / np.sqrt(3):.2g}, over the folds"
+    assert said in str(model)
+    assert str(by_name).count("accuracy") == 2  # of the parameters, and of the score
 
 
 def test_help_shows_the_fields_of_terms():

@@ -22,7 +22,7 @@ __all__ = [
     "about_groups",
     "about_problem",
     "about_result",
-    "about_score",
+    "about_scores",
     "as_html",
     "as_text",
     "by_workers",
@@ -77,9 +77,10 @@ def about_accuracy(objective: float, gap: float, residual: float) -> Lines:
     return lines | {"residual": f"{residual:.3g}"}
 
 
-def about_score(name: str, mean: float, error: float | None) -> str:
-    """Return the score on rows held out, with its standard error over the folds where there are several."""
-    return f"{name} {mean:.4g}" + ("" if error is None else f" ± {error:.2g}, over the folds")
+def about_scores(scores: Sequence[tuple[str, float, float | None]]) -> str:
+    """Return scores on rows held out, by name, with their standard errors over the folds where there are several."""
+    texts = [f"{name} {mean:.4g}" + ("" if error is None else f" ± {error:.2g}") for name, mean, error in scores]
+    return ", ".join(texts) + ("" if scores[0][2] is None else ", over the folds")
 
 
 def group_labels(groups: Any, p: int) -> Array:
@@ -147,8 +148,8 @@ def plain(value: Any) -> str:
     >>> plain(-1.0), plain(0.5), plain("up")
     ('-1', '0.5', 'up')
     """
-    whole = isinstance(value, (float, np.floating)) and value.is_integer() and abs(value) < 1e15
-    return str(int(value)) if whole else str(value)
+    number = float(value) if isinstance(value, (float, np.floating)) else math.nan
+    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else str(value)
 
 
 def as_text(title: str, lines: Lines) -> str:

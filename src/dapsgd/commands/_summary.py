@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._summaries import ON_SCALED, SCALED, about_accuracy, about_groups, about_score, by_workers, counted, group_labels
+from .._summaries import ON_SCALED, SCALED, about_accuracy, about_groups, about_scores, by_workers, counted, group_labels
 
 __all__ = ["describe", "table"]
 
@@ -72,7 +72,9 @@ def table(about: dict[str, Any]) -> str:
     if about["score"] is not None:  # of one row there is none
         lines[about["score_name"]] = f"{about['score']:.4f} on these data"
     if "held_out" in about:
-        lines["held out"] = about_score(*about["held_out"].values())
+        lines["held out"] = about_scores(
+            [tuple(about[name].values()) for name in ("held_out", "held_out_accuracy") if name in about]
+        )
     passes, workers = counted(about["passes"], "pass", "passes"), by_workers(about["workers"], about["algorithm"])
     lines["work"] = f"{counted(about['iterations'], 'iteration')}, {passes}, {workers}"
     lines["seconds"] = f"{seconds['read']:.2f} to read, {seconds['fit']:.2f} to fit"

@@ -122,10 +122,10 @@ def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Return how the strength was chosen, if it was."""
     if "cv" not in options:
         return {"default": "alpha" not in options}
-    name, mean, error = model._held_out()
     smallest = bool(model.alpha_ == model.alphas_.min())
     about = {"folds": model.cv, "rule": model.rule, "smallest": smallest, "edge": model._edge()}
-    return about | {"held_out": {"name": name, "mean": mean, "standard_error": error}}
+    scores = [dict(zip(("name", "mean", "standard_error"), score, strict=True)) for score in model._held_out()]
+    return about | dict(zip(("held_out", "held_out_accuracy"), scores, strict=False))
 
 
 def _notice(dataset: Any, model: Any) -> dict[str, str]:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._arguments import argument
 from .._checks import known_name, positive_integer
 from .._progress import counting
-from .._summaries import about_score, work
+from .._summaries import about_scores, work
 from ..losses import Squared
 from ..path import Path, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CrossValidated", "Data", "errors_of"]
 
 Array = np.ndarray[Any, Any]
-Score = Callable[[LinearModel, Problem, "Data", Array], float]
+Score = Callable[[LinearModel, Problem, "Data", Array], tuple[float, float]]  # and the accuracy, NaN where it is not known
 
 
 class Data(NamedTuple):
@@ -65,6 +65,7 @@ class CrossValidated(LinearModel):
     scores_path_: Array
     path_: Path
     score_name_: str
+    _accuracies: Array  # of the folds, at the chosen strength
 
     def _search(self, data: Data, loss: Any, classifier: bool) -> None:
         """Score every strength on every fold, choose one, and keep the answer on all rows."""
@@ -73,7 +74,7 @@ class CrossValidated(LinearModel):
         ratios, multiple = self._ratios()
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
         splits = self._splits(data, classifier)
-        score = self._scorer(loss)
+        score = self._scorer(loss, classifier)
         options = self._options()
         del options["progress"]  # of each fit: here it is that of all together
         tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
@@ -82,7 +83,8 @@ class CrossValidated(LinearModel):
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
             )
-            scores = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1).transpose(0, 2, 1)
+            pairs = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1, 2).transpose(3, 0, 2, 1)
+            scores, accuracies = pairs
             r, k = choose(scores, self.rule)
             terms = [self._at(alpha, problem.shape, ratios[r]) for alpha in grids[r]]
             self.path_ = path_of(problem, grids[r], terms, **options)
@@ -98,7 +100,7 @@ class CrossValidated(LinearModel):
         self.l1_ratio_ = ratios[r]
         self.alphas_ = grids if multiple else grids[0]
         self.scores_path_ = scores if multiple else scores[0]
-        self._chosen = r
+        self._chosen, self._accuracies = r, accuracies[r, k]
         self._warn(self.path_.results[k])
         self._keep(problem, self.path_.results[k])
 
@@ -118,7 +120,7 @@ class CrossValidated(LinearModel):
         if hasattr(self, "alpha_"):
             lines["penalty"] += f", chosen by cross-validation{self._edge()}"
         if hasattr(self, "path_"):
-            lines["held out"] = about_score(*self._held_out())
+            lines["held out"] = about_scores(self._held_out())
             lines["work"] = f"{work(self.path_.results)}, after the folds"
         return lines
 
@@ -146,8 +148,8 @@ class CrossValidated(LinearModel):
 
     def _score_fold(
         self, data: Data, loss: Any, ratio: Any, grid: Array, train: Array, test: Array, score: Score, options: dict[str, Any]
-    ) -> tuple[list[float], int]:
-        """Return the score of every strength on the rows held out, and how many fits did not reach the tolerance."""
+    ) -> tuple[list[tuple[float, float]], int]:
+        """Return score and accuracy of every strength on the rows held out, and how many fits did not reach the tolerance."""
         kept, left = data.rows(train), data.rows(test)
         problem = self._pose(kept.X, kept.targets, loss, normalised(kept.weights))
         terms = [self._at(alpha, problem.shape, ratio) for alpha in grid]
@@ -160,15 +162,17 @@ class CrossValidated(LinearModel):
             scores.append(score(model, judge, left, judge.pack(result.x, result.intercept)))
         return scores, sum(not result.converged for result in found.results)
 
-    def _scorer(self, loss: Any) -> Score:
+    def _scorer(self, loss: Any, classifier: bool) -> Score:
         """Return what scores a model, larger is better: by default, minus the mean loss of the rows held out."""
         if self.scoring is None:
             squared = type(loss) is Squared
             self.score_name_ = "minus the mean squared error" if squared else "minus the mean loss"
 
-            def minus_loss(model: LinearModel, judge: Problem, data: Data, x: Array) -> float:
-                mean = judge.smooth_value(x, judge.predict(x))
-                return -mean / (loss.scale * len(judge._targets[0])) if squared else -mean
+            def minus_loss(model: LinearModel, judge: Problem, data: Data, x: Array) -> tuple[float, float]:
+                predictions = judge.predict(x)
+                mean = judge.smooth_value(x, predictions)
+                score = -mean / (loss.scale * len(judge._targets[0])) if squared else -mean
+                return score, accuracy(predictions, data) if classifier else np.nan
 
             return minus_loss
         try:
@@ -179,9 +183,9 @@ class CrossValidated(LinearModel):
             ) from None
         self.score_name_ = self.scoring if isinstance(self.scoring, str) else "score"
 
-        def by_scorer(model: LinearModel, judge: Problem, data: Data, x: Array) -> float:
+        def by_scorer(model: LinearModel, judge: Problem, data: Data, x: Array) -> tuple[float, float]:
             options = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
-            return float(scorer(model, data.X, data.y, **options))
+            return float(scorer(model, data.X, data.y, **options)), np.nan
 
         return by_scorer
 
@@ -205,11 +209,16 @@ class CrossValidated(LinearModel):
         best = alphas[int(np.argmax(scores.mean(axis=1)))]
         return f"; the mean over the folds is best at the smallest tried{advice}" if best == alphas.min() else ""
 
-    def _held_out(self) -> tuple[str, float, float | None]:
-        """Return the score of the chosen strength on rows held out: its name, the mean over the folds, the standard error."""
+    def _held_out(self) -> list[tuple[str, float, float | None]]:
+        """Return the score of the chosen strength on rows held out, and the accuracy where it is known.
+
+        Each is a name, the mean over the folds and the standard error.
+        """
         alphas, scores = self.best_curve()
         name, scores = errors_of(self.score_name_, scores[int(np.argmin(np.abs(alphas - self.alpha_)))])
-        return name, float(scores.mean()), float(scores.std(ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
+        known = [(name, scores)] + ([] if np.isnan(self._accuracies).any() else [("accuracy", self._accuracies)])
+        several, root = len(scores) > 1, np.sqrt(len(scores))
+        return [(what, float(of.mean()), float(of.std(ddof=1) / root) if several else None) for what, of in known]
 
     def _check_path(self) -> None:
         check_is_fitted(self)
@@ -268,6 +277,14 @@ def errors_of(name: str, scores: Array) -> tuple[str, Array]:
     """Return scores that are minus an error as that error, and its name; others as they are."""
     error = next((name.removeprefix(minus) for minus in ("minus the ", "neg_") if name.startswith(minus)), None)
     return (name, scores) if error is None else (error.replace("_", " "), -scores)
+
+
+def accuracy(predictions: Array, data: Data) -> float:
+    """Return the share of rows whose class is predicted: the sign of one number a row, the largest of several."""
+    targets = data.targets.reshape(predictions.shape)
+    one = predictions.shape[1] == 1
+    right = (predictions[:, 0] > 0.0) == (targets[:, 0] > 0.0) if one else predictions.argmax(axis=1) == targets.argmax(axis=1)
+    return float(np.average(right, weights=data.sample_weight))
 
 
 def choose(scores: Array, rule: str) -> tuple[int, int]:
