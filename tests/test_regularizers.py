@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dapsgd as ds
 from dapsgd._jit import compiled
-from dapsgd._terms import bind, check_regularizer, has_trait, prox_handle, run_prox, run_value
+from dapsgd._terms import bind, has_trait, prox_handle, run_prox, run_value, usable_regularizer
 from dapsgd.regularizers import fused_lasso
 
 from . import cases
@@ -265,7 +265,7 @@ def test_nan_and_infinity_come_back(name, shape, odd, dtype):
 @every_regularizer
 def test_arguments_are_checked(name):
     h = example(name, (P,))
-    assert check_regularizer(h) is h
+    assert usable_regularizer(h) is h
     v = np.ones(P)
     for wrong, error in ((np.nan, ValueError), (-1.0, ValueError), (np.inf, ValueError), ("1", TypeError)):
         with pytest.raises(error, match="step"):

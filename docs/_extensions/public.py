@@ -13,7 +13,7 @@ DOCS = Path(__file__).parent.parent
 SECTIONS = [
     ("Problem, solve, result", ("problem", "solve", "path", "_terms", "result", "checkpoints")),
     ("Losses", ("losses",)),
-    ("Regularisers", ("regularizers",)),
+    ("Regularisers", ("regularizers", "_trials")),
     ("Steps", ("steps",)),
     ("Runtimes", ("runtimes",)),
     ("Estimators", ("estimators",)),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from . import theory
 from ._monitor import Checkup
 from ._terms import prox
+from ._trials import check_regularizer
 from .algorithms import ALGORITHMS
 from .checkpoints import Checkpoint
 from .errors import (
@@ -124,6 +125,7 @@ __all__ = [
     "Trace",
     "Zero",
     "callbacks",
+    "check_regularizer",
     "io",
     "models",
     "path",

@@ -38,6 +38,7 @@ _NEVER_COMPILED = {
     "_progress.py",
     "_signals.py",
     "_summaries.py",
+    "_trials.py",
     "auto.py",
     "checkpoints.py",
     "choices.py",

@@ -27,7 +27,7 @@ from ._disk_cache import cache_folder, make_cache
 from ._signals import no_signal_is_lost
 from .errors import CompilationError
 
-__all__ = ["address_of", "by_class", "compiled", "extern", "kernel", "method_names", "run", "when_numba_loads"]
+__all__ = ["address_of", "by_class", "compiled", "extern", "is_foreign", "kernel", "method_names", "run", "when_numba_loads"]
 
 _PACKAGE = __package__ or "dapsgd"
 _lock = threading.RLock()  # guards the three lists below and every call into numba's registries
@@ -106,7 +106,7 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any
     """Return ``function`` compiled for the types of ``arguments``, from disk if it was compiled before."""
     with _lock:
         numba = _register()
-        dispatcher = _dispatcher(function, _is_foreign(arguments))
+        dispatcher = _dispatcher(function, is_foreign(arguments))
         with _explaining(arguments):
             dispatcher.compile(tuple(numba.typeof(argument) for argument in arguments))
         return dispatcher
@@ -124,7 +124,7 @@ def run(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def prepared(function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
     """Return what :func:`run` would call, for code that calls it often with arguments of these types."""
-    foreign = _is_foreign(arguments)
+    foreign = is_foreign(arguments)
     with _lock:
         _register()
         result: Callable[..., Any] = _dispatcher(function, foreign)
@@ -135,7 +135,7 @@ def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ..
     """Return the address of ``function`` compiled for the types of ``arguments``, which may be numba types themselves."""
     with _lock:
         numba = _register()
-        dispatcher = _dispatcher(function, _is_foreign(term))
+        dispatcher = _dispatcher(function, is_foreign(term))
         signature = tuple(numba.typeof(argument) for argument in arguments)
         if signature not in dispatcher.overloads:
             with _explaining((term,)):
@@ -144,7 +144,7 @@ def address_of(function: Callable[..., Any], term: Any, arguments: tuple[Any, ..
         return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
 
-def _is_foreign(argument: Any) -> bool:
+def is_foreign(argument: Any) -> bool:
     """Tell whether something is a term that a user wrote, or holds one. Called before each call of compiled code: no frills."""
     if not isinstance(argument, tuple):
         return False
@@ -152,7 +152,7 @@ def _is_foreign(argument: Any) -> bool:
     if kind is not tuple and kind.__module__.partition(".")[0] != _PACKAGE:
         return True
     for part in argument:  # noqa: SIM110
-        if isinstance(part, tuple) and _is_foreign(part):
+        if isinstance(part, tuple) and is_foreign(part):
             return True
     return False
 
@@ -171,7 +171,7 @@ def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
     from numba.core.errors import NumbaError
 
     if isinstance(error, NumbaError):
-        names = ", ".join(sorted({type(a).__name__ for a in _parts(arguments) if _is_foreign(a)})) or "a term"
+        names = ", ".join(sorted({type(a).__name__ for a in _parts(arguments) if is_foreign(a)})) or "a term"
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
         said = [line.strip() for line in text.splitlines() if line.strip()]
         where = next((line for line in said if line.startswith("File ") and _PACKAGE not in line), "")

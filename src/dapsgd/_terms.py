@@ -9,13 +9,16 @@ import numpy as np
 
 from ._checks import finite_array, known_name, non_negative
 from ._handles import Handle, RegularizerHandle, make_handle, prox_entry
-from ._jit import method_names, run
+from ._jit import is_foreign, method_names, run
 from .losses import LOSSES
 from .regularizers import REGULARIZERS
 
-__all__ = ["bind", "check_loss", "check_regularizer", "prox"]
+__all__ = ["bind", "check_loss", "prox", "usable_regularizer"]
 
 Array = np.ndarray[Any, Any]
+
+# What a prox is tried on, over and over: of either sign, below and above most thresholds.
+_TRIAL = np.array([0.0, 1.0, -1e-3, 10.0, 0.1, -100.0, -1.0, 1e-3, 1e3, -0.1, -10.0, 1e-6, -1e3])
 
 
 def check_loss(loss: Any) -> Any:
@@ -24,7 +27,7 @@ def check_loss(loss: Any) -> Any:
     return _check_term("loss", loss, methods, LOSSES)
 
 
-def check_regularizer(regularizer: Any) -> Any:
+def usable_regularizer(regularizer: Any) -> Any:
     """Return ``regularizer`` if compiled code can use it as one, or bind it to a form that can."""
     if hasattr(type(regularizer), "bind"):
         return regularizer
@@ -38,7 +41,7 @@ def has_trait(kind: type, name: str) -> bool:
 
 def bind(regularizer: Any, shape: tuple[int, ...]) -> Any:
     """Return the form of a regulariser that is compiled, for a parameter of this shape."""
-    regularizer = check_regularizer(regularizer)
+    regularizer = usable_regularizer(regularizer)
     return regularizer.bind(shape) if hasattr(type(regularizer), "bind") else regularizer
 
 
@@ -85,8 +88,37 @@ def run_prox(handle: Handle, v: Array, step: float, out: Array) -> None:
 
 
 def prox_handle(bound: Any, x: Array) -> Handle:
-    """Compile a bound regulariser's prox for a parameter like x; keep the handle while it is in use."""
-    return make_handle(prox_entry, bound, x, 1.0, x)
+    """Compile a bound regulariser's prox for a parameter like x, and try a user's; keep the handle while it is in use."""
+    handle = make_handle(prox_entry, bound, x, 1.0, x)
+    if is_foreign(bound) and x.size:
+        _try_prox(handle, x)
+    return handle
+
+
+def _try_prox(handle: Handle, x: Array) -> None:
+    """Raise unless a prox writes all of a parameter like x, leaves its argument alone, and keeps the promise ``in_place``."""
+    kind = type(handle.alive[1])
+    v: Array = np.resize(_TRIAL, x.shape).astype(x.dtype)
+    given, out = v.copy(), np.full_like(v, np.nan)
+    run_prox(handle, v, 1.0, out)
+    if np.isnan(out).any():
+        again = np.zeros_like(v)
+        run_prox(handle, given.copy(), 1.0, again)
+        if np.isnan(again).any():
+            raise ValueError(f"{kind.__name__}.prox gives NaN for finite numbers; look for 0/0, and for NaN in its fields")
+        raise ValueError(
+            f"{kind.__name__}.prox did not write all of out: every entry must be assigned, as by out[:] = ...; "
+            "out = ... gives the name to another array, and what prox returns is not used"
+        )
+    if not np.array_equal(v, given):
+        raise ValueError(f"{kind.__name__}.prox changed v: it must write to out and to nothing else")
+    if has_trait(kind, "in_place"):
+        run_prox(handle, v, 1.0, v)
+        if not np.allclose(v, out, rtol=1e-4, atol=1e-6):
+            raise ValueError(
+                f"{kind.__name__} says in_place = True, but prox(v, step, v) is not prox(v, step, out): it reads entries of v "
+                "that it has written already; leave out in_place, or copy what is read later"
+            )
 
 
 def call_prox(regularizer: RegularizerHandle, v: Array, step: float, out: Array) -> None:

@@ -17,7 +17,7 @@ from ._handles import Handle
 from ._jit import kernel, run
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
-from ._terms import bind, check_loss, check_regularizer, has_trait, prox_handle, run_prox, run_value
+from ._terms import bind, check_loss, has_trait, prox_handle, run_prox, run_value, usable_regularizer
 from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
 from .partitions import Partitions
@@ -104,7 +104,7 @@ class Problem:
         """Wait for the rows, and for how many there are."""
         if y is not None or sample_weight is not None:
             raise ValueError("y and sample_weight must not be given with Partitions, whose files hold the targets")
-        check_regularizer(self.regularizer)
+        usable_regularizer(self.regularizer)
         self.partitions = partitions
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import finite_array, flag, fraction, known_name, non_negative, number
-from .._terms import check_regularizer
+from .._terms import usable_regularizer
 from ..regularizers import REGULARIZERS, Box, FusedLasso, NonNegative, Slope
 
 __all__ = ["make_penalty", "slope_weights"]
@@ -48,7 +48,7 @@ def make_penalty(
             names = ", ".join([*given, *["positive"] * positive])
             raise ValueError(f"{names} must be left out if penalty is an object; got penalty {penalty!r}")
         try:
-            return check_regularizer(penalty)
+            return usable_regularizer(penalty)
         except TypeError as error:
             raise TypeError(
                 f"penalty must be a name, one of {', '.join(map(repr, REGULARIZERS))}, or an object: {error}"

@@ -1,0 +1,183 @@
+"""Regularisers of a user's own: what is found wrong with them, and how it is said."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import dapsgd as ds
+
+from . import cases
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((30, 6))
+Y = X[:, 0]
+
+
+class Right(NamedTuple):
+    lam: float
+    in_place = True
+
+    def value(self, w):
+        return self.lam * np.abs(w).sum()
+
+    def prox(self, v, step, out):
+        out[:] = np.sign(v) * np.maximum(np.abs(v) - step * self.lam, 0.0)
+
+
+class Returns(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return self.lam * np.abs(w).sum()
+
+    def prox(self, v, step, out):
+        return np.sign(v) * np.maximum(np.abs(v) - step * self.lam, 0.0)
+
+
+class Rebinds(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return self.lam * np.abs(w).sum()
+
+    def prox(self, v, step, out):
+        out = np.sign(v) * np.maximum(np.abs(v) - step * self.lam, 0.0)  # noqa: F841
+
+
+class LeavesSome(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return self.lam * np.abs(w).sum()
+
+    def prox(self, v, step, out):
+        for j in range(v.size):
+            if abs(v[j]) > step * self.lam:
+                out[j] = v[j] - np.sign(v[j]) * step * self.lam
+
+
+class ChangesV(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return self.lam * (w * w).sum()
+
+    def prox(self, v, step, out):
+        v /= 1.0 + 2.0 * step * self.lam
+        out[:] = v
+
+
+class FalsePromise(NamedTuple):
+    lam: float
+    in_place = True
+
+    def value(self, w):
+        return 0.0
+
+    def prox(self, v, step, out):
+        for j in range(v.size):
+            out[j] = v[j] - v[j - 1]
+
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        (Returns(0.1), r"Returns\.prox did not write all of out: .* out\[:\] = "),
+        (Rebinds(0.1), r"Rebinds\.prox did not write all of out"),
+        (LeavesSome(0.1), r"LeavesSome\.prox did not write all of out"),
+        (ChangesV(0.1), r"ChangesV\.prox changed v"),
+        (FalsePromise(0.1), "FalsePromise says in_place = True"),
+        (Right(np.nan), r"Right\.prox gives NaN"),
+    ],
+)
+def test_a_prox_that_does_not_do_what_it_must_is_named_on_first_use(term, words):
+    problem = ds.Problem(X.astype(np.float32), Y, regularizer=term)
+    for algorithm in ("auto", "fista", "dap-sgd"):
+        with pytest.raises(ValueError, match=words):
+            ds.solve(problem, algorithm)
+    with pytest.raises(ValueError, match=words):
+        ds.prox(term, X[0], 0.5)
+
+
+def test_a_right_one_is_as_good_as_the_built_in():
+    own = ds.solve(ds.Problem(X, Y, regularizer=Right(0.1)), tol=1e-10)
+    np.testing.assert_allclose(own.x, ds.solve(ds.Problem(X, Y, regularizer=ds.L1(0.1)), tol=1e-10).x, atol=1e-6)
+
+
+class NoStep(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return self.lam * np.abs(w).sum()
+
+    def prox(self, v, step, out):
+        out[:] = np.sign(v) * np.maximum(np.abs(v) - self.lam, 0.0)
+
+
+class TwiceTheValue(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return 2.0 * self.lam * np.abs(w).sum()
+
+    def prox(self, v, step, out):
+        out[:] = np.sign(v) * np.maximum(np.abs(v) - step * self.lam, 0.0)
+
+
+class Count(NamedTuple):
+    """Not convex: how many are not zero."""
+
+    lam: float
+
+    def value(self, w):
+        return self.lam * np.count_nonzero(w)
+
+    def prox(self, v, step, out):
+        for j in range(v.size):
+            out[j] = v[j] if v[j] * v[j] > 2.0 * step * self.lam else 0.0
+
+
+class Outside(NamedTuple):
+    """A constraint that prox does not keep to."""
+
+    low: float
+
+    def value(self, w):
+        return np.inf if w.min() < self.low else 0.0
+
+    def prox(self, v, step, out):
+        out[:] = v
+
+
+@pytest.mark.parametrize(
+    ("term", "words"),
+    [
+        (NoStep(0.3), "NoStep.prox is not the minimiser for step 0.1"),
+        (TwiceTheValue(0.3), "TwiceTheValue.prox is not the minimiser"),
+        (Count(0.3), "Count.prox moves points apart"),
+        (Outside(0.0), "Outside.value must be finite .* it is inf"),
+        (Returns(0.3), "Returns.prox did not write"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_what_check_regularizer_finds(term, words, seed):
+    with pytest.raises(ValueError, match=words):
+        ds.check_regularizer(term, 12, seed=seed)
+
+
+@pytest.mark.parametrize("name", ds.REGULARIZERS)
+def test_check_regularizer_finds_nothing_wrong_with_the_built_ins(name):
+    for strength in (0.05, 1.0):
+        for seed in range(3):
+            ds.check_regularizer(cases.regularizers(cases.P * cases.Q, strength)[name], (cases.P, cases.Q), seed=seed)
+
+
+def test_check_regularizer_wants_a_shape_and_a_term():
+    ds.check_regularizer(Right(0.3), 12)
+    with pytest.raises(ValueError, match="shape must be p or"):
+        ds.check_regularizer(Right(0.3), (2, 2, 2))
+    with pytest.raises(TypeError, match="shape must be an integer"):
+        ds.check_regularizer(Right(0.3), 2.5)
+    with pytest.raises(TypeError, match="must be an object"):
+        ds.check_regularizer("l1", 3)
