@@ -644,6 +644,14 @@ def test_lines_that_end_together_have_one_name_and_those_that_end_at_zero_none()
         (lambda: DAPClassifier(class_weigth="balanced"), r"'class_weigth' \(did you mean class_weight\?\)"),
         (lambda: DAPRegressor(max_iter=5), r"'max_iter' \(did you mean max_passes\?\)"),
         (lambda: DAPRegressor(zzz=5), "'zzz'; it has penalty, alpha, "),
+        (
+            lambda: DAPRegressorCV("l1", 1),
+            r"CV takes 1 by position, penalty; got 2\. By name only, as alphas=\.\.\.: alphas,",
+        ),
+        (
+            lambda: DAPRegressor("l1", 1, "huber"),
+            r"takes 2 by position, penalty and alpha; got 3\. By name only, as loss=",
+        ),
         (lambda: Heir(tolerance=1.0), r"Heir has no parameter 'tolerance' \(did you mean tol\?\)"),
         (lambda: Daughter(1.0, alhpa=1.0), r"Daughter has no parameter 'alhpa' \(did you mean alpha\?\)"),
     ],

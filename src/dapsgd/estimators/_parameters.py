@@ -1,4 +1,4 @@
-"""What is said of a parameter that an estimator does not have."""
+"""What is said of a parameter that an estimator does not have, or does not take by position."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ _STRENGTHS = {"alpha", "n_alphas", "lam", "lams", "n_lams"}
 
 
 def naming_unknown(init: Callable[Given, None]) -> Callable[Given, None]:
-    """Decorate an ``__init__`` so that a parameter which it does not have is named, with what may have been meant.
+    """Decorate an ``__init__`` so that parameters which it does not have, or not by position, are named, with what to write.
 
     Its signature, which scikit-learn reads, stays as it is.
     """
-    known = list(inspect.signature(init).parameters)[1:]
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    known = [one.name for one in parameters]
+    placed = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(init)
     def checked(*args: Given.args, **kwargs: Given.kwargs) -> None:
         unknown = next((name for name in kwargs if name not in known), None)
         if unknown is not None:
             raise TypeError(f"{type(args[0]).__name__} has no parameter {unknown!r}{_meant(unknown, known)}")
+        if len(args) - 1 > len(placed):
+            raise TypeError(
+                f"{type(args[0]).__name__} takes {len(placed)} by position, {' and '.join(placed)}; got {len(args) - 1}. "
+                f"By name only, as {known[len(placed)]}=...: {', '.join(known[len(placed) :])}"
+            )
         init(*args, **kwargs)
 
     return checked
