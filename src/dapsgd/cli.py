@@ -345,12 +345,19 @@ def _given(**options: Any) -> dict[str, Any]:
 @_command()
 def simulate(
     case: Annotated[str, typer.Option(help="l1, group-lasso, fused-lasso or nuclear-norm.")] = "fused-lasso",
-    workers: Annotated[str, typer.Option(help="1..64, 8 or 1,2,12.")] = "1..64",
+    workers: Annotated[str, typer.Option(help="1..64 (that is 1, 2, 4, ... 64), 8 or 1,2,12.")] = "1..64",
     work: Annotated[float | None, typer.Option(help="Seconds a worker needs for DAP-SGD; measured by default.")] = None,
     prox: Annotated[float | None, typer.Option(help="Seconds of that for the prox, at the master in TAP-SGD.")] = None,
     apply: Annotated[float | None, typer.Option(help="Seconds the master needs to add; measured by default.")] = None,
     model: Annotated[str, typer.Option(help="How work varies: fixed, exponential, heavy-tailed or straggler.")] = "fixed",
-    masters: Annotated[int | None, typer.Option(min=1, help="Split DAP-SGD's parameter among so many masters.")] = None,
+    masters: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Split DAP-SGD's parameter among so many masters; by default as threads do, one for each 4,096 coefficients, "
+            "and 1 with --apply.",
+        ),
+    ] = None,
     max_delay: Annotated[int | None, typer.Option(min=0, help="Bound on the delay; the number of workers by default.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the costs that vary.")] = 0,
     out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("simulate.png"),

@@ -42,7 +42,7 @@ def parse_workers(text: str) -> list[int]:
         else:
             numbers = sorted({int(part) for part in text.split(",")})
     except ValueError:
-        raise ValueError(f"workers must be like 1..64, 8 or 1,2,12; got {text!r}") from None
+        raise ValueError(f"workers must be like 1..64 (which is 1, 2, 4, ... 64), 8 or 1,2,12; got {text!r}") from None
     if numbers[0] < 1 or numbers[-1] > 4096:
         raise ValueError(f"workers must be between 1 and 4096; got {text!r}")
     return numbers
@@ -97,7 +97,7 @@ def table(scalings: Sequence[Scaling]) -> str:
         if model.handover:
             costs += f", handover {1e6 * model.handover:.2f} us"
         if (model.masters or 1) > 1:
-            costs += f", {model.masters} masters"
+            costs += f", the parameter split among {model.masters} masters"
         where = scaling.saturation
         verdict = f"the master is not saturated by {most} worker{'s' * (most != 1)}"
         if where:
