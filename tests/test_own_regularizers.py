@@ -181,3 +181,15 @@ def test_check_regularizer_wants_a_shape_and_a_term():
         ds.check_regularizer(Right(0.3), 2.5)
     with pytest.raises(TypeError, match="must be an object"):
         ds.check_regularizer("l1", 3)
+
+
+def test_without_lam_max_strengths_must_be_given_and_the_method_is_named():
+    problem = ds.Problem(X, Y, regularizer=Right(0.1))
+    with pytest.raises(ValueError, match="lams must be given: Right has no method lam_max"):
+        ds.path(problem)
+    with pytest.raises(ValueError, match="alphas must be given: Right has no method lam_max"):
+        ds.DAPRegressorCV(Right(0.1)).fit(X, Y)
+    assert len(ds.path(problem, lams=[0.1, 0.01])) == 2
+    assert ds.DAPRegressorCV(Right(0.1), alphas=[0.1, 0.01]).fit(X, Y).alpha_ in (0.1, 0.01)
+    with pytest.raises(ValueError, match="lams must be given: for this regulariser no strength"):
+        ds.path(ds.Problem(X, Y, regularizer=ds.ElasticNet(1.0, 0.0)))

@@ -135,7 +135,7 @@ def path(
         raise TypeError(f"problem must be a dapsgd.Problem; got {type(problem).__name__}")
     with_strength(problem.regularizer, 1.0)  # say at once if there is none
     if lams is None:
-        strengths = decreasing(problem.lam_max(), positive_integer("n_lams", n_lams), eps)
+        strengths = decreasing(problem.lam_max(), positive_integer("n_lams", n_lams), eps, type(problem._bound))
     else:
         strengths = checked_strengths("lams", lams)
     terms = [with_strength(problem.regularizer, lam) for lam in strengths]
@@ -222,13 +222,18 @@ def with_strength(regularizer: Any, lam: float) -> Any:
     return regularizer._replace(lam=float(lam))
 
 
-def decreasing(top: float, count: int, eps: Any, name: str = "lams") -> Array:
-    """Return so many strengths in equal ratios from ``top`` to ``eps * top``."""
+def decreasing(top: float, count: int, eps: Any, kind: type, name: str = "lams") -> Array:
+    """Return so many strengths in equal ratios from ``top``, which is of a class of regularisers, to ``eps * top``."""
     from ._checks import number
 
     share = number("eps", eps)
     if not 0.0 < share < 1.0:
         raise ValueError(f"eps must be between 0 and 1; got {eps!r}")
+    if not hasattr(kind, "lam_max"):
+        raise ValueError(
+            f"{name} must be given: {kind.__name__} has no method lam_max(self, gradient), which says where a path begins; "
+            "give the strengths, or write the method (docs: Write your own regulariser)"
+        )
     if not math.isfinite(top):
         raise ValueError(f"{name} must be given: for this regulariser no strength is so large that it alone decides the answer")
     if top == 0.0:  # the targets have nothing to be explained: any strength gives the same

@@ -20,6 +20,7 @@ from .._arguments import argument
 from .._checks import known_name, positive_integer
 from .._progress import counting
 from .._summaries import about_scores, work
+from .._terms import bind
 from ..losses import Squared
 from ..path import Path, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
@@ -143,7 +144,7 @@ class CrossValidated(LinearModel):
             raise ValueError(f"penalty must have a strength to choose; got {self.penalty!r}: fit it without cross-validation")
         if self.alphas is None or isinstance(self.alphas, numbers.Number):
             count = positive_integer("alphas", 100 if self.alphas is None else self.alphas)
-            return decreasing(alpha_max(problem, unit), count, self.eps, "alphas")
+            return decreasing(alpha_max(problem, unit), count, self.eps, type(bind(unit, problem.shape)), "alphas")
         return checked_strengths("alphas", self.alphas)
 
     def _score_fold(
