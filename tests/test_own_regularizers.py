@@ -80,6 +80,18 @@ class FalsePromise(NamedTuple):
             out[j] = v[j] - v[j - 1]
 
 
+class Bounded(NamedTuple):
+    """Coefficients between bounds, where many of them may be alike."""
+
+    top: float
+
+    def value(self, w):
+        return np.inf if np.abs(w).max() > self.top else 0.0
+
+    def prox(self, v, step, out):
+        out[:] = np.minimum(np.maximum(v, -self.top), self.top)
+
+
 @pytest.mark.parametrize(
     ("term", "words"),
     [
@@ -193,3 +205,12 @@ def test_without_lam_max_strengths_must_be_given_and_the_method_is_named():
     assert ds.DAPRegressorCV(Right(0.1), alphas=[0.1, 0.01]).fit(X, Y).alpha_ in (0.1, 0.01)
     with pytest.raises(ValueError, match="lams must be given: for this regulariser no strength"):
         ds.path(ds.Problem(X, Y, regularizer=ds.ElasticNet(1.0, 0.0)))
+
+
+def test_jumps_are_those_of_a_fused_lasso_only():
+    same = X.sum(axis=1)
+    assert "jump" not in str(ds.solve(ds.Problem(X, same, regularizer=Bounded(0.5))))
+    model = ds.DAPRegressor(Bounded(0.5)).fit(X, same)
+    assert "6 of 6 are not zero" in str(model)
+    assert "jump" not in str(model)
+    assert "jump" in str(ds.DAPRegressor(ds.FusedLasso(0.5)).fit(X, same))

@@ -60,7 +60,7 @@ def about_result(result: Result) -> Lines:
     """Return what there is to say of a result, by title."""
     lines = {"converged": "yes" if result.converged else "no"}
     lines |= about_accuracy(result.objective, result.gap, result.residual)
-    lines["coefficients"] = coefficients(result.x)
+    lines["coefficients"] = coefficients(result.x, result.penalty.startswith("FusedLasso"))
     lines["work"] = work([result])
     if result.delays.sum() > 0 and len(result.delays) > 1:
         mean = float(np.arange(len(result.delays)) @ result.delays / result.delays.sum())
@@ -105,10 +105,10 @@ def about_groups(W: Array, groups: Any) -> str:
     return f"{alive:,} of {len(np.unique(labels)):,} are not zero{alone}"
 
 
-def coefficients(x: Array) -> str:
-    """Return how many coefficients are not zero, and in how many places neighbours differ where they seldom do: when fused."""
+def coefficients(x: Array, fused: bool) -> str:
+    """Return how many coefficients are not zero, and where the penalty fuses them how many jumps there are, if few."""
     alive, jumps = int(np.count_nonzero(x)), int(np.count_nonzero(np.diff(x, axis=0)))
-    fused = len(x) > 1 and alive > 0 and 2 * jumps <= alive
+    fused = fused and len(x) > 1 and alive > 0 and 2 * jumps <= alive
     return f"{alive:,} of {x.size:,} are not zero" + f", with {counted(jumps, 'jump')}" * fused
 
 

@@ -405,7 +405,8 @@ class LinearModel(BaseEstimator):
             return lines
         if hasattr(self, "objective_"):
             lines |= about_accuracy(self.objective_, getattr(self, "dual_gap_", math.nan), getattr(self, "residual_", math.nan))
-        return lines | {"coefficients": coefficients(self.coef_.T)}
+        fused = self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso)
+        return lines | {"coefficients": coefficients(self.coef_.T, fused)}
 
     def _with_fit(self, diagram: str) -> str:
         """Add to scikit-learn's diagram what the fit was like."""
