@@ -1,5 +1,6 @@
 """Whatever is wrong is said before any work starts, with the argument's name, and the caller's arrays stay as they were."""
 
+import re
 import threading
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
+from dapsgd.regularizers import ELSEWHERE
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((20, 6))
@@ -212,6 +214,34 @@ def test_the_callers_arrays_stay_as_they_were():
         ds.solve(ds.Problem(arrays["X"], arrays["y"]), "dap-sgd", x0=arrays["x0"], step=ds.Constant(1e9), max_iter=10_000)
     for name, array in arrays.items():
         assert np.array_equal(array, before[name]), name
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("lasso", "'l1'"),
+        ("Lasso", "'l1'"),
+        ("ridge", "'zero', with l2"),
+        ("tv", "'fused_lasso'"),
+        ("total-variation", "'fused_lasso'"),
+        ("trace", "'nuclear'"),
+        ("ElasticNet", "'elastic_net'"),
+        ("enet", "'elastic_net'"),
+        ("glasso", "'group_lasso'"),
+        ("sgl", "'sparse_group_lasso'"),
+        ("fused", "'fused_lasso'"),
+    ],
+)
+def test_a_penalty_by_the_name_that_it_has_elsewhere(name, meant):
+    for use in (lambda: ds.DAPRegressor(name).fit(X, Y), lambda: ds.Problem(X, Y, regularizer=name)):
+        with pytest.raises(ValueError, match=re.escape(f"(did you mean {meant}?)")):
+            use()
+
+
+def test_every_hint_at_a_penalty_is_one():
+    for name, meant in ELSEWHERE.items():
+        assert name not in ds.REGULARIZERS
+        assert meant.split("'")[1] in ds.REGULARIZERS
 
 
 class NoField(NamedTuple):

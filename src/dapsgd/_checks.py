@@ -9,7 +9,8 @@ import difflib
 import functools
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -97,8 +98,8 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def known_name(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """Return ``value`` if it is one of ``allowed``; otherwise suggest the nearest one."""
+def known_name(name: str, value: Any, allowed: Iterable[str], elsewhere: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return ``value`` if it is one of ``allowed``; otherwise suggest what is called so elsewhere, or the nearest."""
     choices = sorted(allowed)
     if not isinstance(value, str):
         raise TypeError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_show(value)}")
@@ -107,7 +108,8 @@ def known_name(name: str, value: Any, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(value.lower().replace("_", "-"), choices, n=1, cutoff=0.4) or (
         difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.4)
     )
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    meant = elsewhere.get(value.lower().replace("-", "_"), repr(near[0]) if near else "")
+    hint = f" (did you mean {meant}?)" if meant else ""
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}{hint}")
 
 

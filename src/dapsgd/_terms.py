@@ -11,7 +11,7 @@ from ._checks import finite_array, known_name, non_negative
 from ._handles import Handle, RegularizerHandle, make_handle, prox_entry
 from ._jit import is_foreign, method_names, run
 from .losses import LOSSES
-from .regularizers import REGULARIZERS
+from .regularizers import ELSEWHERE, REGULARIZERS
 
 __all__ = ["bind", "check_loss", "prox", "usable_regularizer"]
 
@@ -139,7 +139,7 @@ def _check_term(argument: str, term: Any, methods: dict[str, int], registry: dic
         return term
     example = f"dapsgd.{next(iter(registry.values())).__name__}()"
     if isinstance(term, str):
-        known = registry[known_name(argument, term, registry)].__name__
+        known = registry[known_name(argument, term, registry, ELSEWHERE if registry is REGULARIZERS else {})].__name__
         raise TypeError(f"{argument} must be an object: dapsgd.{known}(...) in place of the name {term!r}")
     if isinstance(term, type):
         raise TypeError(f"{argument} must be an object such as {example}, not the class {term.__name__} itself")

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import finite_array, flag, fraction, known_name, non_negative, number
 from .._terms import usable_regularizer
-from ..regularizers import REGULARIZERS, Box, FusedLasso, NonNegative, Slope
+from ..regularizers import ELSEWHERE, REGULARIZERS, Box, FusedLasso, NonNegative, Slope
 
 __all__ = ["make_penalty", "slope_weights"]
 
@@ -53,7 +53,7 @@ def make_penalty(
             raise TypeError(
                 f"penalty must be a name, one of {', '.join(map(repr, REGULARIZERS))}, or an object: {error}"
             ) from None
-    known_name("penalty", penalty, REGULARIZERS)
+    known_name("penalty", penalty, REGULARIZERS, ELSEWHERE)
     for name in given:
         if penalty not in _READ_BY[name]:
             allowed = " or ".join(map(repr, _READ_BY[name]))

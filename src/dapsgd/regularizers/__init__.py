@@ -28,6 +28,7 @@ from .sparse_group_lasso import SparseGroupLasso
 from .zero import Zero
 
 __all__ = [
+    "ELSEWHERE",
     "L1",
     "REGULARIZERS",
     "Box",
@@ -52,4 +53,22 @@ REGULARIZERS: dict[str, type] = {
     "slope": Slope,
     "box": Box,
     "non_negative": NonNegative,
+}
+
+# What other packages and papers call them: what to write here instead.
+ELSEWHERE = {
+    "enet": "'elastic_net'",
+    "elasticnet": "'elastic_net'",
+    "glasso": "'group_lasso'",
+    "group": "'group_lasso'",
+    "l2": "'zero', with l2",
+    "lasso": "'l1'",
+    "low_rank": "'nuclear'",
+    "none": "'zero'",
+    "positive": "'non_negative'",
+    "ridge": "'zero', with l2",
+    "sgl": "'sparse_group_lasso'",
+    "total_variation": "'fused_lasso'",
+    "trace": "'nuclear'",
+    "tv": "'fused_lasso'",
 }
