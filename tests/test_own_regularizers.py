@@ -214,3 +214,14 @@ def test_jumps_are_those_of_a_fused_lasso_only():
     assert "6 of 6 are not zero" in str(model)
     assert "jump" not in str(model)
     assert "jump" in str(ds.DAPRegressor(ds.FusedLasso(0.5)).fit(X, same))
+
+
+def test_a_model_of_ones_own_class_in_a_file(tmp_path):
+    model = ds.DAPRegressor(Right(0.1)).fit(X, Y)
+    ds.models.save(model, tmp_path / "own.npz")
+    loaded = ds.models.load(tmp_path / "own.npz")
+    assert np.array_equal(loaded.predict(X), model.predict(X))
+    assert "penalty='Right(...), not kept in the file'" in repr(loaded)
+    with pytest.raises(ValueError, match="penalty was an object of the class Right, which the model file does not hold: set"):
+        loaded.fit(X, Y)
+    assert np.array_equal(loaded.set_params(penalty=Right(0.1)).fit(X, Y).coef_, model.coef_)

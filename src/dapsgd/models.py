@@ -37,6 +37,8 @@ from .losses import LOSSES
 
 __all__ = ["load", "save"]
 
+NOT_KEPT = "(...), not kept in the file"  # follows the class of a penalty that was an object
+
 Array = np.ndarray[Any, Any]
 
 _FORMAT, _VERSION = "dapsgd model", 1
@@ -68,8 +70,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     ----------
     model : DAPRegressor, DAPClassifier, or one of their CV forms
         A fitted estimator. Of its parameters those are kept that are numbers, text or lists, and losses of this package;
-        others, such as a regulariser of your own, are at their defaults in the model that is loaded. Predictions do not
-        depend on them.
+        others are at their defaults in the model that is loaded, and of a penalty that is an object its class is named.
+        Predictions do not depend on them.
     path : path
         The file, which must end in .npz. One that exists is replaced.
     metadata : dict, optional
@@ -89,6 +91,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         raise TypeError(f"model must be one of {', '.join(kinds)}; got {kind}")
     check_is_fitted(model)
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
+    if parameters["penalty"] is _UNKNOWN:
+        parameters["penalty"] = f"{type(model.penalty).__name__}{NOT_KEPT}"
     loss = model.loss
     if not isinstance(loss, (str, type(None), *LOSSES.values())):
         raise TypeError(f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}")
@@ -240,7 +244,7 @@ def _plain(value: Any) -> Any:
         return {"loss": type(value).__name__, "fields": [_plain(field) for field in value]}
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufU":
         return value.tolist()
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         items = [_plain(item) for item in value]
         return _UNKNOWN if _UNKNOWN in items else items
     return _UNKNOWN

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._checks import finite_array, flag, fraction, known_name, non_negative, number
 from .._terms import usable_regularizer
+from ..models import NOT_KEPT
 from ..regularizers import ELSEWHERE, REGULARIZERS, Box, FusedLasso, NonNegative, Slope
 
 __all__ = ["make_penalty", "slope_weights"]
@@ -53,6 +54,11 @@ def make_penalty(
             raise TypeError(
                 f"penalty must be a name, one of {', '.join(map(repr, REGULARIZERS))}, or an object: {error}"
             ) from None
+    if penalty.endswith(NOT_KEPT):
+        raise ValueError(
+            f"penalty was an object of the class {penalty.removesuffix(NOT_KEPT)}, which the model file does not hold: set it "
+            "before fit, as by model.set_params(penalty=...)"
+        )
     known_name("penalty", penalty, REGULARIZERS, ELSEWHERE)
     for name in given:
         if penalty not in _READ_BY[name]:
