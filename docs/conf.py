@@ -85,9 +85,10 @@ def _close_up(app: object, page: str, source: list[str]) -> None:
 
 
 def _to_gallery(app: object, page: str, source: list[str]) -> None:
-    """Let links to examples, which work where pages are read as they are, lead to the gallery that is made of them."""
+    """Let links to examples and to CONTRIBUTING.md, which work in plain files, lead to the pages that are made of them."""
     source[0] = re.sub(r"\]\(\.\./examples/(plot_\w+)\.py\)", r"](gallery/\1.rst)", source[0])
     source[0] = source[0].replace("](../examples)", "](gallery/index.rst)")
+    source[0] = source[0].replace("](../CONTRIBUTING.md", "](contributing.md")
 
 
 def setup(app: Any) -> None:
