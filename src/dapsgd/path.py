@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +18,18 @@ from .path_model import PathModel, path_model
 from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
+from .runtimes._blas import single_threaded_blas
 from .solve import solve
 from .working_set import kept_sets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
+__all__ = ["Path", "calm_blas", "decreasing", "path", "path_of", "with_strength"]
 
 Array = np.ndarray[Any, Any]
 
+_SMALL = 1 << 23  # bytes of data
 _HARMLESS = {"tol", "workers", "seed", "max_iter", "max_passes"}  # options that mean the same whatever runs
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "algorithm": ("auto",),
@@ -157,7 +160,8 @@ def path_of(
     found: list[Array] = []
     free = x0 is None and _asks_for_nothing(options)
     factor = factored(problem, len(lams), options) if free else None
-    with (problem if factor is None else factor.problem).own_facts() as posed, kept_sets(posed), kept_points(posed):
+    where = problem if factor is None else factor.problem
+    with calm_blas(problem), where.own_facts() as posed, kept_sets(posed), kept_points(posed):
         model: PathModel | None = None
         for k, regularizer in enumerate(regularizers):
             there = posed.with_regularizer(regularizer)
@@ -178,6 +182,11 @@ def path_of(
         gaps=np.array([result.gap for result in results]),
         results=results,
     )
+
+
+def calm_blas(problem: Problem) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread if the data is small: threads would mostly wait for each other, and on a busy machine long."""
+    return single_threaded_blas() if problem.bytes < _SMALL else nullcontext()
 
 
 def _asks_for_nothing(options: dict[str, Any]) -> bool:

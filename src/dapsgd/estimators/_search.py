@@ -22,7 +22,7 @@ from .._progress import counting
 from .._summaries import about_scores, work
 from .._terms import bind
 from ..losses import Squared
-from ..path import Path, checked_strengths, decreasing, path_of, with_strength
+from ..path import Path, calm_blas, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
 from ..regularizers import L1, Box, FusedLasso, Zero
 from ._base import LinearModel, normalised
@@ -79,7 +79,7 @@ class CrossValidated(LinearModel):
         options = self._options()
         del options["progress"]  # of each fit: here it is that of all together
         tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
-        with counting(bool(self.verbose), grids[0].size * (len(tasks) + 1), "fit") as count:
+        with calm_blas(problem), counting(bool(self.verbose), grids[0].size * (len(tasks) + 1), "fit") as count:
             options["each"] = count
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
