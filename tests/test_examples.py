@@ -111,4 +111,4 @@ def test_own_loss_has_the_right_derivative(modules):
 def test_the_page_shows_the_files():
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     files = [FILES[name].read_text(encoding="utf-8") for name in ("own_regularizer", "own_loss")]
-    assert blocks == files
+    assert [block for block in blocks if not block.startswith(">>>")] == files  # doctests run as they are
