@@ -236,7 +236,7 @@ class CheckpointReader:
             part.restore(checkpoints.Saved(path, parts[name]))
         goal = min(self.crew.iteration + 4, self.last)
         self.crew.prepare(goal)
-        self.crew.advance(0)
+        self.crew.advance()
         assert self.crew.iteration == goal or self.crew.records_wait
         self.crew._ledger.counters[engine.RECORDS] = 0  # no record waits any more
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 
 __all__ = ["main"]
 
@@ -19,12 +20,14 @@ def _leave(number: int, frame: object) -> None:
 def main() -> None:
     """Run the command line; Ctrl-C ends it with status 130 and without a traceback, from the first moment on."""
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background may ignore it
+    heard = heard and threading.current_thread() is threading.main_thread()  # no other may set it
     if heard:
         signal.signal(signal.SIGINT, _leave)
-    from dapsgd.cli import main as run
-
-    if heard:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        from dapsgd.cli import main as run
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
     run()
 
 

@@ -1,5 +1,8 @@
 """Large parameters: how many copies of one there are at a time."""
 
+import os
+import subprocess
+import sys
 import tempfile
 import tracemalloc
 from functools import partial
@@ -94,3 +97,17 @@ def test_where_there_is_no_room_for_a_file_it_stays_in_memory(monkeypatch):
     again = set_aside(array)
     array[...] = 0.0
     assert (again() == [0.0, 1.0, 2.0]).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits the size of files of another process")
+def test_a_disk_that_is_full_at_the_very_end_is_noticed():
+    program = """
+import resource, signal
+import numpy as np
+from dapsgd._memory import set_aside
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+array = np.arange(float((1 << 20) + 37))
+resource.setrlimit(resource.RLIMIT_FSIZE, (array.nbytes - 100, array.nbytes - 100))
+assert np.array_equal(set_aside(array)(), array)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -314,3 +314,18 @@ def test_names_of_a_frame_are_among_the_metadata(tmp_path):
     frame = pd.DataFrame(np.random.default_rng(0).standard_normal((30, 3)), columns=["a", "b", "c"])
     models.save(ds.DAPRegressor("l1", alpha=0.1).fit(frame, frame["a"]), tmp_path / "m.npz")
     assert models.load(tmp_path / "m.npz").metadata_["feature_names"] == ["a", "b", "c"]
+
+
+def test_a_loaded_model_of_a_penalty_object_names_no_strength_that_it_never_had(tmp_path):
+    X, y = np.random.default_rng(0).standard_normal((40, 5)), np.arange(40.0)
+    ds.models.save(ds.DAPRegressor(ds.FusedLasso(0.1)).fit(X, y), tmp_path / "model.npz")
+    model = ds.models.load(tmp_path / "model.npz")
+    assert model._penalty_text() == "FusedLasso"
+
+
+def test_a_new_fit_forgets_how_a_file_counted_its_columns(tmp_path):
+    X, y = np.random.default_rng(0).standard_normal((40, 5)), np.arange(40.0)
+    model = ds.DAPRegressor()
+    model._first_column, model._scaled = 1, True
+    model.fit(X, y)
+    assert (model._first_column, model._scaled) == (0, False)

@@ -902,3 +902,10 @@ def test_the_scan_gives_up_on_a_ramp_and_the_string_takes_over(counted):
     whole = np.concatenate([out[:done], rest])
     assert is_a_taut_string(v, t, whole)
     np.testing.assert_array_equal(whole, run_denoise(fused_lasso.denoise_piece, v, t, 0.0, 0.0))
+
+
+def test_nan_in_a_gradient_is_nan_in_the_largest_strength():
+    gradient = np.linspace(-1.0, 1.0, 9)
+    gradient[4] = np.nan
+    bound = ds.FusedLasso(1.0).bind(gradient.shape) if hasattr(ds.FusedLasso, "bind") else ds.FusedLasso(1.0)
+    assert np.isnan(bound.lam_max(gradient))

@@ -74,6 +74,8 @@ class _Aside:
         self._dtype, self._shape = array.dtype, array.shape
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (for longer than a block)
         array.tofile(self._file)
+        if self._file.seek(0, os.SEEK_END) != array.nbytes:  # NumPy says nothing of a disk that is full at the very end
+            raise OSError("the file is too short")
 
     def __call__(self) -> Array:
         self._file.seek(0)

@@ -78,7 +78,7 @@ class Lines:
         """Take note that more is done, and say so if it is time."""
         self.n += more
         seconds = self._clock() - self._start
-        if seconds >= self._next and not self._silent:
+        if seconds >= self._next and not self._silent and sys.stderr is not None:
             self._say(seconds)
             self._next = seconds + min(max(_SOON, _APART * seconds), _SELDOM)
 

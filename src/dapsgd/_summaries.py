@@ -60,7 +60,7 @@ def about_result(result: Result) -> Lines:
     """Return what there is to say of a result, by title."""
     lines = {"converged": "yes" if result.converged else "no"}
     lines |= about_accuracy(result.objective, result.gap, result.residual)
-    lines["coefficients"] = coefficients(result.x, result.penalty.startswith("FusedLasso"))
+    lines["coefficients"] = coefficients(result.x, result.penalty.partition(" ")[0] == "FusedLasso")
     lines["work"] = work([result])
     if result.delays.sum() > 0 and len(result.delays) > 1:
         mean = float(np.arange(len(result.delays)) @ result.delays / result.delays.sum())

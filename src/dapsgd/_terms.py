@@ -17,8 +17,8 @@ __all__ = ["bind", "check_loss", "prox", "usable_regularizer"]
 
 Array = np.ndarray[Any, Any]
 
-# What a prox is tried on, over and over: of either sign, below and above most thresholds.
-_TRIAL = np.array([0.0, 1.0, -1e-3, 10.0, 0.1, -100.0, -1.0, 1e-3, 1e3, -0.1, -10.0, 1e-6, -1e3])
+_ENOUGH = 1000  # coefficients to try an element-wise prox on
+_tried: set[Any] = set()  # classes of users' regularisers, with the shapes and types of the parameters they were tried on
 
 
 def check_loss(loss: Any) -> Any:
@@ -90,31 +90,37 @@ def run_prox(handle: Handle, v: Array, step: float, out: Array) -> None:
 def prox_handle(bound: Any, x: Array) -> Handle:
     """Compile a bound regulariser's prox for a parameter like x, and try a user's; keep the handle while it is in use."""
     handle = make_handle(prox_entry, bound, x, 1.0, x)
-    if is_foreign(bound) and x.size:
-        _try_prox(handle, x)
+    case = type(bound), x.shape, x.dtype
+    if is_foreign(bound) and x.size and case not in _tried:
+        _try_prox(handle, x[:_ENOUGH] if has_trait(type(bound), "elementwise") else x)
+        _tried.add(case)
     return handle
 
 
 def _try_prox(handle: Handle, x: Array) -> None:
     """Raise unless a prox writes all of a parameter like x, leaves its argument alone, and keeps the promise ``in_place``."""
     kind = type(handle.alive[1])
-    v: Array = np.resize(_TRIAL, x.shape).astype(x.dtype)
-    given, out = v.copy(), np.full_like(v, np.nan)
+
+    def numbers() -> Array:  # anew rather than a copy: x may be large
+        drawn = np.random.default_rng(0).standard_normal(x.size)
+        drawn[::3] *= 1e-3  # below a threshold, which is another branch
+        return drawn.reshape(x.shape).astype(x.dtype)
+
+    v, out = numbers(), np.full(x.shape, np.nan, x.dtype)
     run_prox(handle, v, 1.0, out)
-    if np.isnan(out).any():
+    if np.isnan(out).any():  # it may have written that, too
         again = np.zeros_like(v)
-        run_prox(handle, given.copy(), 1.0, again)
-        if np.isnan(again).any():
-            raise ValueError(f"{kind.__name__}.prox gives NaN for finite numbers; look for 0/0, and for NaN in its fields")
-        raise ValueError(
-            f"{kind.__name__}.prox did not write all of out: every entry must be assigned, as by out[:] = ...; "
-            "out = ... gives the name to another array, and what prox returns is not used"
-        )
-    if not np.array_equal(v, given):
+        run_prox(handle, numbers(), 1.0, again)
+        if (np.isnan(out) & ~np.isnan(again)).any():
+            raise ValueError(
+                f"{kind.__name__}.prox did not write all of out: every entry must be assigned, as by out[:] = ...; "
+                "out = ... gives the name to another array, and what prox returns is not used"
+            )
+    if not np.array_equal(v, numbers()):
         raise ValueError(f"{kind.__name__}.prox changed v: it must write to out and to nothing else")
     if has_trait(kind, "in_place"):
         run_prox(handle, v, 1.0, v)
-        if not np.allclose(v, out, rtol=1e-4, atol=1e-6):
+        if not np.allclose(v, out, rtol=1e-4, atol=1e-6, equal_nan=True):
             raise ValueError(
                 f"{kind.__name__} says in_place = True, but prox(v, step, v) is not prox(v, step, out): it reads entries of v "
                 "that it has written already; leave out in_place, or copy what is read later"

@@ -76,7 +76,8 @@ def check_regularizer(regularizer: Any, shape: int | tuple[int, ...], *, seed: i
             best = objective(p, v, step)
             if not math.isfinite(best):
                 raise ValueError(f"{name}.value must be finite at what {name}.prox returns; it is {run_value(bound, p)}")
-            smallest = min(objective(u, v, step) for u in _others(regularizer, v, p, q, rng))
+            near = (objective(u, v, step) for u in _others(regularizer, v, p, q, rng))
+            smallest = min((value for value in near if not math.isnan(value)), default=math.inf)
             if smallest < best - _SLACK * (1.0 + abs(best)):
                 raise ValueError(
                     f"{name}.prox is not the minimiser for step {step:g}: ||u - v||^2 / (2 step) + value(u) is {best:.6g} at "

@@ -186,7 +186,8 @@ def path_of(
 
 def calm_blas(problem: Problem) -> AbstractContextManager[None]:
     """Limit BLAS to one thread if the data is small: threads would mostly wait for each other, and on a busy machine long."""
-    return single_threaded_blas() if problem.bytes < _SMALL else nullcontext()
+    size = max(problem.bytes, math.prod(problem.packed_shape) * problem.dtype.itemsize)
+    return single_threaded_blas() if size < _SMALL else nullcontext()
 
 
 def _asks_for_nothing(options: dict[str, Any]) -> bool:

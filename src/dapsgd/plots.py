@@ -188,7 +188,9 @@ def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int
     large = np.abs(values) > _SMALL * np.abs(values).max(initial=0.0)
     top = float(np.abs(ends).max(initial=0.0))
     found: list[tuple[int, float, list[int]]] = []
-    for value in set(values[large].tolist()):
+    for value in sorted(set(values[large].tolist()), key=abs, reverse=True):
+        if sum(k == 0 for k, _, _ in found) >= most:
+            break
         there = np.flatnonzero(values == value)
         order = there[np.argsort(ends[there], kind="stable")]
         parted = np.split(order, np.flatnonzero(np.diff(ends[order]) > _TOUCHING * top) + 1)

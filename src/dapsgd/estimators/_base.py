@@ -33,6 +33,7 @@ from .._summaries import (
     plain,
 )
 from ..fista import proximal_step
+from ..models import NOT_KEPT
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
 from ..result import Result
@@ -95,6 +96,7 @@ class LinearModel(BaseEstimator):
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         if reset:
             self._names_in_file = self._summary_in_file = None
+            self._first_column, self._scaled = 0, False
             text = text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
             if text:
                 raise not_numbers(text)
@@ -321,7 +323,7 @@ class LinearModel(BaseEstimator):
             first=self._first_column,
             titles=self._panels(),
             groups=self._group_labels(),
-            steps=self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso),
+            steps=self._penalty_name() in ("fused_lasso", FusedLasso.__name__),
             penalty=self._penalty_text(),
             label=self._coefficient_label(),
         )
@@ -331,7 +333,7 @@ class LinearModel(BaseEstimator):
         groups = self.penalty.groups if isinstance(self.penalty, (GroupLasso, SparseGroupLasso)) else self.groups
         if groups is None:
             return None
-        named = isinstance(groups, Sequence | np.ndarray) and all(isinstance(name, str) for name in groups)
+        named = np.iterable(groups) and all(isinstance(name, str) for name in groups)
         return list(groups) if named else group_labels(groups, self.n_features_in_)
 
     def _coefficient_label(self) -> str:
@@ -361,13 +363,14 @@ class LinearModel(BaseEstimator):
         return shown + (f"; coefficients above 0 speak for {classes[1]}" if len(classes) == 2 else "")
 
     def _penalty_name(self) -> str:
-        return self.penalty if isinstance(self.penalty, str) else type(self.penalty).__name__
+        return self.penalty.removesuffix(NOT_KEPT) if isinstance(self.penalty, str) else type(self.penalty).__name__
 
     def _penalty_text(self, digits: int = 4) -> str:
         """Return the penalty and its strength, where it has one."""
         if not isinstance(self.penalty, str) and not hasattr(self, "alpha_"):
             return penalty_of(self.penalty)
-        alpha = getattr(self, "alpha_", getattr(self, "alpha", None))
+        given = None if str(self.penalty).endswith(NOT_KEPT) else getattr(self, "alpha", None)  # it was the object's
+        alpha = getattr(self, "alpha_", given)
         known = isinstance(alpha, (int, float)) and self.penalty not in ("zero", "box")
         return self._penalty_name() + (f" of strength {alpha:.{digits}g}" if known else "")
 

@@ -100,7 +100,7 @@ class FusedLasso(NamedTuple):
                 # Going from one side to the other in between.
                 highest = np.maximum(np.maximum.accumulate(fastest), top_fast)
                 lowest = np.minimum(np.minimum.accumulate(slowest), low_slow)
-                across = max(across, 0.5 * float((highest - fastest).max()), 0.5 * float((slowest - lowest).max()))
+                across = np.max([across, 0.5 * (highest - fastest).max(), 0.5 * (slowest - lowest).max()])  # NaN stays NaN
                 top_fast, low_slow = highest[-1], lowest[-1]
                 low_fast = np.minimum(low_fast, fastest.min(axis=0))
                 top_slow = np.maximum(top_slow, slowest.max(axis=0))
@@ -110,7 +110,7 @@ class FusedLasso(NamedTuple):
             top_fast - last[0],  # going to height 0 at the end
             last[1] - low_slow,
         ]
-        return float(max(across, *(bound.max(initial=0.0) for bound in bounds)))
+        return float(np.max([across, *(bound.max(initial=0.0) for bound in bounds)]))
 
     def prox_cost(self, shape: tuple[int, ...]) -> float:
         """Return how many rows' gradients a prox costs: measured, for 200 to 5,000 coefficients."""

@@ -11,8 +11,10 @@ import tempfile
 import time
 import traceback
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,7 +93,7 @@ def on_loopback(ray: Any) -> Iterator[None]:
     Given 127.0.0.1 as its address, Ray takes that of the machine and listens to everybody, except where it supports no
     clusters. This says that here it supports none: to this process, if Ray is imported already, and to those it starts.
     """
-    constants, name = ray._private.ray_constants, "ENABLE_RAY_CLUSTER"
+    constants, name = getattr(ray._private, "ray_constants", SimpleNamespace()), "ENABLE_RAY_CLUSTER"
     variable = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
     known, said = getattr(constants, name, True), os.environ.get(variable)
     setattr(constants, name, False)
@@ -115,6 +117,9 @@ def _start(ray: Any, seconds: float, **options: Any) -> None:
         try:
             with on_loopback(ray):
                 ray.init(address="local", **options)
+            address = ray.util.get_node_ip_address()
+            if address not in ("127.0.0.1", "::1"):
+                warnings.warn(f"this version of Ray listens on {address}, not on the loopback interface only", stacklevel=2)
             return
         except Exception as error:  # Ray has no class of its own for a start that took too long
             _end_what_began(ray, error)
