@@ -61,8 +61,8 @@ def web(folder):
         ds.solve(fused(), runtime=ds.Ray(f"127.0.0.1:{somebody.server_port}"))
 
 
-def no_route(folder):
-    ds.solve(fused(), runtime=ds.Ray("192.0.2.1:6379"))  # an address that is for examples only
+def elsewhere(folder):
+    ds.solve(fused(), runtime=ds.Ray("127.9.9.9:6379"))  # another address of this machine, where nobody listens
 
 
 def no_name(folder):
@@ -123,7 +123,7 @@ CASES = {
     "nobody": (nobody, "ClusterError", "address .* cannot be reached"),
     "silent": (silent, "ClusterError", "address .* cannot be reached"),
     "web": (web, "ClusterError", "address .* cannot be reached .*no Ray"),
-    "no_route": (no_route, "ClusterError", "address .* cannot be reached"),
+    "elsewhere": (elsewhere, "ClusterError", "address .* cannot be reached"),
     "no_name": (no_name, "ClusterError", "address .* cannot be reached"),
     "auto": (auto, "ClusterError", "no cluster to join at address 'auto'"),
     "missing": (missing, "FileNotFoundError", "gone.csv"),
