@@ -354,7 +354,7 @@ def simulate(
         int | None,
         typer.Option(
             min=1,
-            help="Split DAP-SGD's parameter among so many masters; by default as threads do, one for each 4,096 coefficients, "
+            help="Split DAP-SGD's parameter among so many masters; by default as threads do, one for each two cores, "
             "and 1 with --apply.",
         ),
     ] = None,

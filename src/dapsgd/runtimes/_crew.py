@@ -17,7 +17,7 @@ from .._jit import compiled
 from .._memory import require_memory
 from ..result import Schedule
 from ..steps import shortened
-from ..updates import make_buffers, padded
+from ..updates import Coupled, make_buffers, padded
 from . import _engine as engine
 from ._locks import acquire, locks
 from ._plan import Clock, Monitor, Outcome, Plan
@@ -30,7 +30,7 @@ __all__ = ["Crew", "count_stripes", "make_crew"]
 Array = np.ndarray[Any, Any]
 
 _DRAWS = 4096  # rows drawn ahead
-_STRIPE = 4096  # entries of the parameter under one lock
+_STRIPE = 4096  # entries of the parameter under one lock, at least
 _RECORD_BYTES = 1 << 26  # memory for copies of the parameter that wait to be evaluated
 _RECORDS = 128
 _TURN = 512  # updates: to go to Python for the next worker takes as long as ten or so
@@ -240,7 +240,7 @@ def make_crew(plan: Plan, threads: int) -> Iterator[Crew]:
     There may be no more threads than workers, nor than leases that can all be given back in time.
     """
     _check_memory(plan)
-    stripes = count_stripes(plan)
+    stripes = count_stripes(plan, threads)
     with locks(stripes + plan.workers) as addresses:
         crew = Crew(plan, threads, addresses.taken[:stripes], addresses.taken[stripes:])
         addresses.in_use = crew.is_busy
@@ -259,11 +259,17 @@ def _check_memory(plan: Plan) -> None:
     require_memory(copies + records + schedule + 16 * plan.max_delay, f"a run of {plan.workers} workers", advice)
 
 
-def count_stripes(plan: Plan) -> int:
-    """Return into how many parts, each with a lock of its own, the parameter is cut."""
+def count_stripes(plan: Plan, threads: int) -> int:
+    """Return into how many parts, each with a lock of its own, the parameter is cut.
+
+    Not into more than can be worked on at once: handing over a lock costs more than it gains then. A master that only adds
+    is done so soon that half as many do: measured, two threads with 50,000 coefficients make a tenth more updates with one
+    lock than with thirteen.
+    """
     if not plan.elementwise or plan.workers == 1:
         return 1
-    return min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0))
+    at_once = threads if isinstance(plan.parts.update, Coupled) else max(1, threads // 2)
+    return min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0), at_once)
 
 
 def _make_ledger(plan: Plan, threads: int, head: int, gates: Array) -> engine.Ledger:

@@ -193,7 +193,7 @@ class Simulated:
         if self.apply is not None:
             return Simulated(work, self.apply, handover=self.handover, masters=self.masters, delays=self.delays)
         handover = costs.handover if self.handover is None else self.handover
-        masters = count_stripes(plan) if self.masters is None else self.masters
+        masters = count_stripes(plan, plan.workers) if self.masters is None else self.masters
         return Simulated(work, costs.apply, handover=handover, masters=masters, delays=self.delays)
 
     def __repr__(self) -> str:
