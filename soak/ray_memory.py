@@ -8,8 +8,7 @@ few parameters is taken off: the interpreter, libraries, compiled code. What is 
 All processes are looked at: the driver, the workers, the shards, and Ray's own, whose object store may hold copies, too. Beside
 it stand the largest private and shared parts, and the proportional set size (Pss), where those that have a page share it.
 
-The rows are few and sparse, so that data does not count. Exits with 1 if any process has more than 3 copies, to
-a hundredth: two runs of the same differ by that.
+The rows are few and sparse, so that data does not count. Exits with 1 if any process has more than 3 copies.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def main():
         size = 8.0 * given.parameters
         for kind in ("driver", "worker", "shard", "raylet", "other"):
             copies = {key: (peaks[kind][key] - plain[kind][key]) / size for key in ("peak", "private", "shared", "pss")}
-            wrong = round(copies["peak"], 2) > MOST
+            wrong = copies["peak"] > MOST
             bad += wrong
             parts = ", ".join(f"{key} {copies[key]:.2f}" for key in ("private", "shared", "pss"))
             rest = f"and {plain[kind]['peak'] / 1e6:.0f} MB"
