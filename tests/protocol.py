@@ -1,8 +1,8 @@
 """A model of the asynchronous engine, explored over all interleavings.
 
 The model has the same atomic steps as ``runtimes/_engine.py``: what a worker does while it holds the head lock is one step,
-and so are each load and each store of a stripe, each lock and each gate, and the change from one worker to the next when a
-turn is over. Decisions under the head lock are not restated: the
+and so are each load and each store of a stripe, each lock and each gate, the coming of a thread to a slice, however late, and
+the change from one worker to the next when a turn is over. Decisions under the head lock are not restated: the
 engine's own functions make them (``may_apply``, ``open_gates``, ``take_slot``...), uncompiled, on a ledger made from the state.
 What is restated is where a worker waits and in which order it takes locks.
 
@@ -34,7 +34,7 @@ class Rules(NamedTuple):
     max_delay: int
     stops: tuple[int, ...]  # iterations at which slices end, the last being the end of the run
     threads: int
-    turn: int = 2  # if there are more workers than threads
+    turn: int = 2
     stripes: int = 2
     pauses: int = 0  # how often Python may ask for a pause, at any moment
     failures: int = 0  # how many workers may raise, at any moment
@@ -47,10 +47,6 @@ class Rules(NamedTuple):
     may_apply: Any = staticmethod(engine.may_apply)
     open_gates: Any = staticmethod(engine.open_gates)
     goes_on: Any = staticmethod(engine.goes_on)
-
-    @property
-    def longest_turn(self) -> int:
-        return self.turn if self.threads < self.workers else 1 << 30
 
 
 class Worker(NamedTuple):
@@ -72,6 +68,7 @@ class State(NamedTuple):
     x: tuple[int, ...]  # for each stripe, how many updates it has seen
     workers: tuple[Worker, ...]
     line: tuple[int, ...]  # of workers for whom there is no thread
+    late: int  # threads that have not come to this slice yet
     pauses: int
     failures: int
     failed: bool
@@ -82,8 +79,8 @@ def start(rules: Rules) -> State:
     counters[engine.LAST] = rules.stops[0]
     counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = 1
     counters[engine.RECORDS_FULL], counters[engine.BAD_ITERATION] = rules.records_full, -1
-    worker = Worker(READ, (0,) * engine.STATES, 0, 0, (0,) * rules.stripes)
-    waiting = worker._replace(place=IN_LINE)
+    counters[engine.IN_LINE] = rules.workers
+    worker = Worker(IN_LINE, (0,) * engine.STATES, 0, 0, (0,) * rules.stripes)
     zeros = (0,) * rules.workers
     return State(
         counters=tuple(counters),
@@ -92,8 +89,9 @@ def start(rules: Rules) -> State:
         holders=(FREE,) * rules.stripes,
         gates=(False,) * rules.workers,
         x=(0,) * rules.stripes,
-        workers=(worker,) * rules.threads + (waiting,) * (rules.workers - rules.threads),
-        line=tuple(range(rules.threads, rules.workers)),
+        workers=(worker,) * rules.workers,
+        line=tuple(range(rules.workers)),
+        late=rules.threads,
         pauses=rules.pauses,
         failures=rules.failures,
         failed=False,
@@ -108,11 +106,10 @@ class Move:
         self.counters = np.array(state.counters)
         self.waiting, self.leases = np.array(state.waiting), np.array(state.leases)
         self.holders, self.gates, self.x = list(state.holders), list(state.gates), list(state.x)
-        self.workers, self.line = list(state.workers), list(state.line)
+        self.workers, self.line, self.late = list(state.workers), list(state.line), state.late
         self.pauses, self.failures, self.failed = state.pauses, state.failures, state.failed
         gates = np.arange(rules.workers)  # addresses
-        turn = rules.longest_turn
-        self.ledger = engine.Ledger(0, gates, self.waiting, self.counters, self.leases, rules.max_delay, turn)
+        self.ledger = engine.Ledger(0, gates, self.waiting, self.counters, self.leases, rules.max_delay, rules.turn)
         if who >= 0:
             worker = state.workers[who]
             self.place, self.stripe, self.loaded = worker.place, worker.stripe, worker.loaded
@@ -120,6 +117,7 @@ class Move:
             self.before, self.last = worker.before, worker.last
 
     def pack(self) -> State:
+        self.counters[engine.IN_LINE] = len(self.line)
         if self.who >= 0:
             memory = tuple(self.memory.tolist())
             own = tuple(self.own)
@@ -133,6 +131,7 @@ class Move:
             tuple(self.x),
             tuple(self.workers),
             tuple(self.line),
+            self.late,
             self.pauses,
             self.failures,
             self.failed,
@@ -194,7 +193,7 @@ class Move:
 
     @property
     def is_turn_over(self) -> bool:
-        return bool(self.memory[engine.UPDATES] >= self.rules.longest_turn)
+        return bool(engine.is_turn_over(self.ledger, self.memory))
 
     # What a worker does under the head lock; each ends with a place to go on from.
 
@@ -232,6 +231,8 @@ class Move:
         room = np.zeros(8, np.int64)
         engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room, room), t + 1)
         if self.rules.goes_on(self.ledger, self.memory):
+            if self.line and self.memory[engine.UPDATES] > self.rules.turn:
+                raise Violation("a turn is longer than allowed")
             engine.take_lease(self.ledger, self.memory)
         self.open_gates()
         self.stripe, self.loaded, self.place = 0, self.x[0], STORE
@@ -312,23 +313,28 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
 
 
 def _moves_of_python(rules: Rules, state: State) -> list[State]:
-    """Ask for a pause while workers run; start the next slice when nobody does."""
+    """Let a thread come, ask for a pause while workers run; start the next slice when nobody does."""
+    found = []
+    if state.late > 0:
+        coming = Move(rules, state, -1)
+        coming.take_next()
+        coming.late -= 1
+        found.append(coming.pack())
     move = Move(rules, state, -1)
     counters = move.counters
-    if all(worker.place == IN_LINE for worker in state.workers):
+    if state.late == 0 and all(worker.place == IN_LINE for worker in state.workers):
         if state.failed or counters[engine.ITERATION] >= rules.stops[-1]:
             return []
         stop = next(stop for stop in rules.stops if stop > counters[engine.ITERATION])
         counters[engine.LAST], counters[engine.PAUSE], counters[engine.RECORDS] = stop, 0, 0
-        for _ in range(rules.threads):
-            move.take_next()
-        return [move.pack()]
-    if state.pauses > 0 and move.is_free(0):
+        move.late = rules.threads
+        found.append(move.pack())
+    elif state.pauses > 0 and move.is_free(0):
         counters[engine.PAUSE] = 1
         move.open_gates()
         move.pauses -= 1
-        return [move.pack()]
-    return []
+        found.append(move.pack())
+    return found
 
 
 def check(rules: Rules, state: State) -> None:
@@ -339,8 +345,6 @@ def check(rules: Rules, state: State) -> None:
         raise Violation("leases are not held by those who have read")
     if any(worker.place == IN_LINE and worker.memory[engine.HAS_READ] for worker in state.workers):
         raise Violation("a worker without a thread holds a lease")
-    if any(worker.memory[engine.UPDATES] > rules.longest_turn for worker in state.workers):
-        raise Violation("a turn is longer than allowed")
     waiting_since = [state.workers[who].last for who in state.line]
     if rules.threads == 1 and waiting_since != sorted(waiting_since):
         raise Violation("a worker does not get its turn")

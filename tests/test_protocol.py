@@ -59,7 +59,14 @@ BROKEN = {
     "a lease is given back twice": (Rules(2, 1, (3,), threads=2, drops=2), "a lease is given back that nobody holds"),
     "there are no locks": (Rules(2, 2, (3,), threads=2, stripes=1, locks=False), "lost or applied twice|not of the version"),
     "stripes are not coupled": (Rules(2, 2, (3,), threads=2, coupling=False), "different versions|not of the version"),
-    "nobody's turn is ever over": (Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever), "a turn is longer"),
+    "nobody's turn is ever over": (
+        Rules(3, 2, (4,), threads=1, turn=1, records_full=9, goes_on=goes_on_for_ever),
+        "turn is longer",
+    ),
+    "nobody makes way for a worker whose thread is late": (
+        Rules(2, 2, (4,), threads=2, turn=1, records_full=9, goes_on=goes_on_for_ever),
+        "a turn is longer",
+    ),
     "whoever came for nothing goes to the end of the line": (
         Rules(2, 0, (2, 4, 6), threads=1, stripes=1, idle_first=False),
         "does not get its turn",

@@ -122,6 +122,32 @@ def test_every_share_gets_its_turn_however_short_the_slices(monkeypatch):
     assert np.bincount(run.schedule.worker).tolist() == [134, 133, 133]
 
 
+def test_every_share_gets_its_turn_though_a_thread_comes_late(monkeypatch):
+    from dapsgd.runtimes._crew import Crew
+
+    punctual, advance = threading.Lock(), Crew.advance
+
+    def advance_late(crew):
+        if not punctual.acquire(blocking=False):
+            while crew.iteration < crew.plan.max_iter:
+                time.sleep(0.001)
+        advance(crew)
+
+    monkeypatch.setattr(Crew, "advance", advance_late)
+    problem = cases.problem("squared", "l1", n=60, l2=0.05)
+    run = ds.solve(
+        problem,
+        "dave-rpg",
+        runtime=ds.Threads(active=3),
+        workers=3,
+        max_iter=300,
+        record_every=300,
+        tol=0,
+        record_schedule=True,
+    )
+    assert np.bincount(run.schedule.worker).tolist() == [100, 100, 100]
+
+
 def test_a_clock_that_stands_still_does_not_go_on_when_it_is_stopped_again():
     from dapsgd.runtimes._plan import Clock
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections import deque
@@ -39,10 +38,11 @@ _TURN = 512  # updates: to go to Python for the next worker takes as long as ten
 class Crew:
     """The state of a run between slices. While workers run, Python only looks at a counter or two, which may be old.
 
-    ``_entrance`` guards ``_inside``, ``_closed`` and ``_line``; everything that workers share is guarded as the engine says.
+    ``_entrance`` guards ``_inside``, ``_closed``, ``_line`` and the count of those in it; everything that workers share is
+    guarded as the engine says.
     """
 
-    def __init__(self, plan: Plan, threads: int, stripes: Array, gates: Array) -> None:
+    def __init__(self, plan: Plan, stripes: Array, gates: Array) -> None:
         self.plan = plan
         self.clock = Clock()
         self._entrance = threading.Lock()
@@ -51,7 +51,7 @@ class Crew:
         self._closed = False
         self._snapshot_at = -1
         self._rule = plan.rule  # with the factor that snapshots ask for
-        self._ledger = _make_ledger(plan, threads, stripes[0], gates)
+        self._ledger = _make_ledger(plan, stripes[0], gates)
         self._log = _make_log(plan)
         self._shared = _make_shared(plan, stripes, self._ledger, self._log)
         self._streams = [np.random.default_rng(seed) for seed in plan.seed.spawn(plan.workers)]
@@ -102,7 +102,7 @@ class Crew:
             with self._entrance:
                 if self._closed:
                     return
-                worker = self._line.popleft()
+                worker = self._take_next()
                 self._inside += 1
             before = self._own[worker].state[engine.UPDATES]
             while True:
@@ -110,7 +110,7 @@ class Crew:
                 if reason == engine.TURN_OVER:
                     with self._entrance:
                         self._line.append(worker)
-                        worker = self._line.popleft()
+                        worker = self._take_next()
                     before = self._own[worker].state[engine.UPDATES]
                 elif reason == engine.REFILL:
                     self._draw(worker)
@@ -127,6 +127,13 @@ class Crew:
                     idle = self._own[worker].state[engine.UPDATES] == before
                     # Whoever came only to hear that the slice is over is the next one again, or it might never be its turn.
                     (self._line.appendleft if idle else self._line.append)(worker)
+                    self._ledger.counters[engine.IN_LINE] = len(self._line)
+
+    def _take_next(self) -> int:
+        """Take the first worker out of the line; ``_entrance`` is held."""
+        worker = self._line.popleft()
+        self._ledger.counters[engine.IN_LINE] = len(self._line)
+        return worker
 
     def pause(self) -> None:
         """End the slice: ask every worker to come back after its current update."""
@@ -242,7 +249,7 @@ def make_crew(plan: Plan, threads: int) -> Iterator[Crew]:
     _check_memory(plan)
     stripes = count_stripes(plan, threads)
     with locks(stripes + plan.workers) as addresses:
-        crew = Crew(plan, threads, addresses.taken[:stripes], addresses.taken[stripes:])
+        crew = Crew(plan, addresses.taken[:stripes], addresses.taken[stripes:])
         addresses.in_use = crew.is_busy
         try:
             yield crew
@@ -272,7 +279,7 @@ def count_stripes(plan: Plan, threads: int) -> int:
     return min(max(1, math.ceil(plan.x0.size / _STRIPE)), len(plan.x0), at_once)
 
 
-def _make_ledger(plan: Plan, threads: int, head: int, gates: Array) -> engine.Ledger:
+def _make_ledger(plan: Plan, head: int, gates: Array) -> engine.Ledger:
     # All of it side by side: every cache line that changes hands with the head lock costs each update a tenth of a microsecond.
     memory = padded(engine.COUNTERS + 2 * plan.workers, np.int64)
     counters, waiting, leases = np.split(memory, [engine.COUNTERS, engine.COUNTERS + plan.workers])
@@ -280,7 +287,6 @@ def _make_ledger(plan: Plan, threads: int, head: int, gates: Array) -> engine.Le
     counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
     turn = 1 if plan.shares.size > 0 else _TURN  # a share that stays away for long leaves its old gradient behind
-    turn = turn if threads < plan.workers else sys.maxsize
     return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, turn)
 
 

@@ -25,8 +25,9 @@ A worker that has to wait does so at a gate of its own, which is opened by the u
 
 **More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So there are no more threads than
 cores (nor than max_delay + 1, so that all leases can be given back in time), and a thread is one worker after another: after a
-turn of ``turn`` updates, with no lease in hand, it comes back to be the next in line. Nobody
-sleeps for want of a core, so nobody has to be woken.
+turn of ``turn`` updates, with no lease in hand, it comes back to be the next in line, if there is a line. Nobody
+sleeps for want of a core, so nobody has to be woken. (There may be a line where there are as many threads as workers: a
+thread comes when the system lets it, and a short run is over by then.)
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ Array = np.ndarray[Any, Any]
 # Why a worker came back to Python.
 DONE, PAUSED, REFILL, DIVERGED, TURN_OVER = range(5)
 
-# The counters, by their place in Ledger.counters.
-ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION = range(9)
-COUNTERS = 9
+# The counters, by their place in Ledger.counters. IN_LINE, the workers that no thread is, is Python's: what a worker sees of
+# it may be old, so that it ends its turn a little early or late.
+ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION, IN_LINE = range(10)
+COUNTERS = 10
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
 # HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far.
@@ -72,7 +74,7 @@ class Ledger(NamedTuple):
     counters: Array
     leases: Array  # versions being worked on, in the order they were read
     max_delay: int
-    turn: int  # updates after which a worker lets others have its thread
+    turn: int  # updates after which a worker lets others have its thread, if they wait for one
 
 
 class Log(NamedTuple):
@@ -116,7 +118,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
     ledger, counters, state = shared.ledger, shared.ledger.counters, own.state
     while True:
         if state[HAS_READ] == 0:
-            if state[UPDATES] >= ledger.turn:
+            if is_turn_over(ledger, state):
                 state[UPDATES] = 0
                 return TURN_OVER
             reason = read(shared, own.x, state)
@@ -237,7 +239,13 @@ def goes_on(ledger: Ledger, state: Array) -> bool:
     """Tell whether a worker that has just applied an update takes the next lease: not if its turn is over."""
     counters = ledger.counters
     state[UPDATES] += 1
-    return counters[PAUSE] == 0 and counters[ITERATION] < counters[LAST] and state[UPDATES] < ledger.turn
+    return counters[PAUSE] == 0 and counters[ITERATION] < counters[LAST] and not is_turn_over(ledger, state)
+
+
+@kernel
+def is_turn_over(ledger: Ledger, state: Array) -> bool:
+    """Tell whether a worker has to let another have its thread; one for whom nobody waits goes on."""
+    return state[UPDATES] >= ledger.turn and ledger.counters[IN_LINE] > 0
 
 
 @kernel
