@@ -382,6 +382,27 @@ def test_a_group_without_weight_is_left_alone():
     assert (ds.prox(h, v, 1.0) == [1.0, 2.0, 0.0, 0.0, 0.0, 0.0]).all()
 
 
+@pytest.mark.parametrize("regularizer", [ds.GroupLasso, ds.SparseGroupLasso])
+def test_weights_of_one_are_those_that_nobody_gave(regularizer):
+    with_weights, without = regularizer(0.7, cases.UNEVEN, weights=np.ones(4)), regularizer(0.7, cases.UNEVEN)
+    v = np.random.default_rng(0).normal(size=P)
+    bound, bare = with_weights.bind((P,)), without.bind((P,))
+    assert bound.weights.size == bare.weights.size == 0
+    assert (ds.prox(with_weights, v, 0.3) == ds.prox(without, v, 0.3)).all()
+    almost = with_weights._replace(weights=[1.0, 1.0, 1.0, np.nextafter(1.0, 2.0)]).bind((P,))
+    assert almost.weights.size == 4
+    assert almost.value(v) == pytest.approx(bare.value(v), rel=1e-14)
+    assert almost.lam_max(v) == pytest.approx(bare.lam_max(v), rel=1e-14)
+    assert almost.subgradient_bound((P,)) == pytest.approx(bare.subgradient_bound((P,)), rel=1e-14)
+
+
+@pytest.mark.parametrize(("rows", "dtype"), [(2**30, np.int32), (2**33, np.int64)])
+def test_places_in_a_large_parameter_have_room_for_them(rows, dtype):
+    bound = ds.GroupLasso(1.0, groups=2**28).bind((rows,))
+    assert bound.starts.dtype == bound.order.dtype == dtype
+    assert bound.starts[-1] == rows
+
+
 def test_steps_are_exact():
     rng = np.random.default_rng(16)
     for jumps in ([3.0], [0.0, 5.0, 2.0], [1.0, -1.0, 1.0, -1.0, 8.0]):

@@ -316,7 +316,7 @@ def printed_subgradient_bound(problem: Problem) -> float:
     if isinstance(regularizer, L1):
         return regularizer.lam * m
     if isinstance(regularizer, GroupLasso) and regularizer.weights is None:
-        return regularizer.lam * len(problem._bound.weights)
+        return regularizer.lam * (len(problem._bound.starts) - 1)
     if isinstance(regularizer, FusedLasso) and regularizer.l1 == 0.0 and len(problem.shape) == 1:
         return regularizer.lam * math.sqrt(2.0) * m * (m - 1)
     if isinstance(regularizer, NuclearNorm):

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._jit import kernel
+
 Array = np.ndarray[Any, Any]
 
 
@@ -13,11 +15,18 @@ class Partition(NamedTuple):
     """Groups of elements of a flat parameter: group g is ``order[starts[g]:starts[g + 1]]``.
 
     ``order`` is empty where the groups are contiguous and in order; group g is then ``starts[g]:starts[g + 1]`` itself.
+    ``weights`` is empty where all are 1. A large parameter has many groups: whoever works on it has room for little else.
     """
 
     starts: Array
     order: Array
     weights: Array
+
+
+@kernel
+def weight_of(weights: Array, group: int) -> float:
+    """Return a group's weight."""
+    return weights[group] if weights.size > 0 else 1.0
 
 
 def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partition:
@@ -35,24 +44,30 @@ def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partiti
     rows, width = shape[0], int(np.prod(shape[1:], dtype=np.int64))
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         size = _check_size(int(groups), rows)
-        starts = np.arange(0, (rows + 1) * width, size * width, dtype=np.int64)
-        return Partition(starts, np.empty(0, np.int64), _check_weights(weights, rows // size))
+        starts = np.arange(0, (rows + 1) * width, size * width, dtype=_index_type(rows * width))
+        return Partition(starts, starts[:0].copy(), _check_weights(weights, rows // size))
     members = _members(groups, rows)
     order = np.concatenate(members) if members else np.empty(0, np.int64)
     _check_covers(order, rows)
-    starts = np.concatenate([[0], np.cumsum([len(m) for m in members], dtype=np.int64)]).astype(np.int64) * width
+    starts = np.concatenate([[0], np.cumsum([len(m) for m in members], dtype=np.int64)]) * width
     if (order == np.arange(rows)).all():
-        order = np.empty(0, np.int64)
+        order = order[:0]
     else:
         order = (order[:, None] * width + np.arange(width)).ravel()
-    return Partition(starts, order, _check_weights(weights, len(members)))
+    index_type = _index_type(rows * width)
+    return Partition(starts.astype(index_type), order.astype(index_type), _check_weights(weights, len(members)))
 
 
 def group_rows(starts: Array, order: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Return a partition of elements as one of rows of a parameter of this shape."""
     width = int(np.prod(shape[1:], dtype=np.int64))
-    rows = order[::width] // width if order.size else np.arange(shape[0], dtype=np.int64)
-    return starts // width, rows
+    rows = order[::width].astype(np.int64) // width if order.size else np.arange(shape[0], dtype=np.int64)
+    return starts.astype(np.int64) // width, rows
+
+
+def _index_type(size: int) -> type[np.signedinteger[Any]]:
+    """Return the shortest type that has room for every place in a parameter of so many elements, and for its end."""
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
 
 
 def _check_size(size: int, rows: int) -> int:
@@ -110,7 +125,7 @@ def _check_covers(order: Array, rows: int) -> None:
 
 def _check_weights(weights: Any, count: int) -> Array:
     if weights is None:
-        return np.ones(count)
+        return np.empty(0)
     result = np.asarray(weights)
     if result.dtype.kind not in "iuf":
         raise TypeError(f"weights must hold numbers; got dtype {result.dtype}")
@@ -119,4 +134,4 @@ def _check_weights(weights: Any, count: int) -> Array:
     result = result.astype(np.float64)
     if not (np.isfinite(result).all() and (result >= 0.0).all()):
         raise ValueError("weights must be finite and >= 0")
-    return result
+    return result if (result != 1.0).any() else np.empty(0)

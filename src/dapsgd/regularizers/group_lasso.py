@@ -10,7 +10,7 @@ import numpy as np
 from .._checks import non_negative, validated
 from .._jit import kernel
 from ._elementwise import norm, sum_squares
-from ._groups import group_rows, make_partition
+from ._groups import group_rows, make_partition, weight_of
 
 Array = np.ndarray[Any, Any]
 
@@ -64,8 +64,8 @@ class BoundGroupLasso(NamedTuple):
         if self.order.size:
             flat = flat[self.order]
         total = 0.0
-        for g in range(self.weights.size):
-            total += self.weights[g] * norm(flat, self.starts[g], self.starts[g + 1])
+        for g in range(self.starts.size - 1):
+            total += weight_of(self.weights, g) * norm(flat, self.starts[g], self.starts[g + 1])
         return self.lam * total
 
     def prox(self, v: Array, step: float, out: Array) -> None:
@@ -74,7 +74,7 @@ class BoundGroupLasso(NamedTuple):
 
     def prox_unit(self, unit: int, v: Array, step: float, out: Array) -> None:
         """Run the prox of one group, given and returned flat."""
-        factor = shrinkage(norm(v, 0, v.size), step * self.lam * self.weights[unit])
+        factor = shrinkage(norm(v, 0, v.size), step * self.lam * weight_of(self.weights, unit))
         for j in range(v.size):
             out[j] = factor * v[j]
 
@@ -96,18 +96,18 @@ class BoundGroupLasso(NamedTuple):
         """Return the smallest strength whose answer is zero; infinite if a group has no weight."""
         flat = gradient.ravel()[self.order] if self.order.size else gradient.ravel()
         largest = 0.0
-        for first in range(0, self.weights.size, _BLOCK):  # squares of all of them at once would be another copy
+        for first in range(0, self.starts.size - 1, _BLOCK):  # squares of all of them at once would be another copy
             starts = self.starts[first : first + _BLOCK + 1]
             squares = flat[starts[0] : starts[-1]].astype(np.float64) ** 2
             norms = np.sqrt(np.add.reduceat(squares, starts[:-1] - starts[0]))
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = norms / self.weights[first : first + _BLOCK]
+                ratios = norms / self.weights[first : first + _BLOCK] if self.weights.size else norms
             largest = max(largest, float(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max()))
         return largest
 
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         r"""Return :math:`\lambda \|c\|_2`, which is :math:`\lambda\sqrt g` for unit weights."""
-        return self.lam * math.sqrt(float((self.weights**2).sum()))
+        return self.lam * math.sqrt(float((self.weights**2).sum()) if self.weights.size else self.starts.size - 1.0)
 
 
 @kernel
@@ -118,9 +118,10 @@ def shrink_groups(v: Array, threshold: float, starts: Array, order: Array, weigh
         entries = np.empty_like(v)
         for j in range(v.size):
             entries[j] = v[order[j]]
-    factors = np.empty(min(weights.size, _BLOCK))
-    for first in range(0, weights.size, _BLOCK):
-        groups = range(first, min(first + _BLOCK, weights.size))
+    count = starts.size - 1
+    factors = np.empty(min(count, _BLOCK))
+    for first in range(0, count, _BLOCK):
+        groups = range(first, min(first + _BLOCK, count))
         find_factors(entries, threshold, starts, weights, groups, factors)
         for g in groups:
             factor = v.dtype.type(factors[g - first])
@@ -150,7 +151,7 @@ def find_factors(v: Array, threshold: float, starts: Array, weights: Array, grou
         if not 1e-15 < factors[k] < 1e15:
             factors[k] = norm(v, starts[first + k], starts[first + k + 1])
     for k in range(len(groups)):
-        factors[k] = shrinkage(factors[k], threshold * weights[first + k])
+        factors[k] = shrinkage(factors[k], threshold * weight_of(weights, first + k))
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._checks import fraction, non_negative, validated
 from ._elementwise import norm, soft_threshold, sum_abs
-from ._groups import group_rows, make_partition
+from ._groups import group_rows, make_partition, weight_of
 from .group_lasso import shrink_groups, shrinkage
 
 Array = np.ndarray[Any, Any]
@@ -65,8 +65,8 @@ class BoundSparseGroupLasso(NamedTuple):
         if self.order.size:
             flat = flat[self.order]
         total = 0.0
-        for g in range(self.weights.size):
-            total += self.weights[g] * norm(flat, self.starts[g], self.starts[g + 1])
+        for g in range(self.starts.size - 1):
+            total += weight_of(self.weights, g) * norm(flat, self.starts[g], self.starts[g + 1])
         return self.lam * (self.ratio * sum_abs(w) + (1.0 - self.ratio) * total)
 
     def prox(self, v: Array, step: float, out: Array) -> None:
@@ -79,7 +79,7 @@ class BoundSparseGroupLasso(NamedTuple):
     def prox_unit(self, unit: int, v: Array, step: float, out: Array) -> None:
         """Run the prox of one group, given and returned flat."""
         soft_threshold(v, step * self.lam * self.ratio, out)
-        factor = shrinkage(norm(out, 0, out.size), step * self.lam * (1.0 - self.ratio) * self.weights[unit])
+        factor = shrinkage(norm(out, 0, out.size), step * self.lam * (1.0 - self.ratio) * weight_of(self.weights, unit))
         for j in range(v.size):
             out[j] *= factor
 
@@ -101,7 +101,7 @@ class BoundSparseGroupLasso(NamedTuple):
         """Return the smallest strength whose answer is zero, group by group by bisection."""
         flat = np.abs(gradient.ravel()[self.order] if self.order.size else gradient.ravel()).astype(np.float64)
         pieces = np.split(flat, self.starts[1:-1])
-        return max((self._group_lam_max(g, w) for g, w in zip(pieces, self.weights, strict=True)), default=0.0)
+        return max((self._group_lam_max(piece, weight_of(self.weights, g)) for g, piece in enumerate(pieces)), default=0.0)
 
     def _group_lam_max(self, group: Array, weight: float) -> float:
         """Solve ``||soft(g, lam*ratio)|| = lam*(1 - ratio)*weight`` for lam."""
@@ -128,4 +128,5 @@ class BoundSparseGroupLasso(NamedTuple):
     def subgradient_bound(self, shape: tuple[int, ...]) -> float:
         r"""Return :math:`\lambda\,(\sum_g (\rho\sqrt{|g|} + (1-\rho) c_g)^2)^{1/2}`."""
         sizes = np.diff(self.starts)
-        return self.lam * float(np.linalg.norm(self.ratio * np.sqrt(sizes) + (1.0 - self.ratio) * self.weights))
+        weights = self.weights if self.weights.size else np.ones(sizes.size)
+        return self.lam * float(np.linalg.norm(self.ratio * np.sqrt(sizes) + (1.0 - self.ratio) * weights))
