@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import dapsgd as ds
 from dapsgd import _memory
 from dapsgd._disk_cache import _NEVER_COMPILED
+from dapsgd._monitor import RunMonitor
 from dapsgd.runtimes._blas import single_threaded_blas
 
 from . import cases
@@ -55,6 +56,20 @@ def blas_threads():
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
+def test_blas_is_single_threaded_while_the_answer_of_workers_is_looked_at(monkeypatch):
+    seen, certify = [], RunMonitor.certify
+
+    def look(*arguments, **options):
+        seen.extend(blas_threads())
+        return certify(*arguments, **options)
+
+    monkeypatch.setattr(RunMonitor, "certify", look)
+    with threadpool_limits(2, user_api="blas"):
+        ds.solve(cases.problem("squared", "l1"), "dap-sgd", workers=2, max_iter=100, tol=0.0, seed=0)
+        assert set(blas_threads()) == {2}
+    assert set(seen) == {1}
+
+
 def test_blas_is_single_threaded_while_workers_run_and_as_before_afterwards():
     problem, seen = cases.problem("squared", "l1", n=100), []
     with threadpool_limits(2, user_api="blas"):
@@ -67,7 +82,7 @@ def test_blas_is_single_threaded_while_workers_run_and_as_before_afterwards():
         with pytest.raises(ZeroDivisionError):
             ds.solve(problem, "dap-sgd", workers=2, max_iter=100, callbacks=[lambda checkup: 1 / 0])
         assert blas_threads() == before
-    assert all(set(threads) == {1} for threads in seen[1:])
+    assert all(set(threads) == {1} for threads in seen)
 
 
 # Memory.

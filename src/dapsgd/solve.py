@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec
 
@@ -250,7 +250,7 @@ def solve(
         closer=chosen == "auto",
         snapshots=refresh,
     )
-    with keeper, closing(monitor):
+    with keeper, closing(monitor), ExitStack() as calm:
         if spec.estimator is None:
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
@@ -297,6 +297,8 @@ def solve(
                 seed=pick_seed(seed),
                 keeper=keeper,
             )
+            # To the end: threads of BLAS stay awake for a while, on a core of whoever runs next.
+            calm.enter_context(single_threaded_blas())
             outcome = executor.run(keep_plan(plan, name, executor, seed, problem, monitor), monitor)
         keeper.finish()
         polish = safe_step() if careful else None
