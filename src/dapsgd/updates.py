@@ -6,6 +6,7 @@ Every runtime calls two functions and restates nothing: :func:`work`, on a worke
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,11 @@ from ._loops import copy
 from ._terms import has_trait
 
 __all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts"]
-__all__ += ["apply", "make_buffers", "padded", "runs_in_place", "sweep", "work"]
+__all__ += ["apply", "make_buffers", "padded", "padded_copy", "runs_in_place", "sweep", "work"]
 
 Array = np.ndarray[Any, Any]
+
+_LINES = 128  # bytes: two cache lines, which processors like to fetch together
 
 
 class Parts(NamedTuple):
@@ -47,7 +50,7 @@ class Pace(NamedTuple):
 
 def make_buffers(targets: int, x: Array, point: Array | None = None) -> Buffers:
     """Allocate a worker's buffers for so many targets and a parameter like x; ``point`` may be memory that there is already."""
-    point = np.zeros_like(x) if point is None else point
+    point = padded(x.shape, x.dtype) if point is None else point
     return Buffers(padded(targets, x.dtype), padded(targets, x.dtype), point, padded(1, np.int64))
 
 
@@ -56,10 +59,19 @@ def runs_in_place(update: Any, regularizer: Any) -> bool:
     return update is Decoupled and has_trait(type(regularizer), "in_place")
 
 
-def padded(size: int, dtype: Any) -> Array:
-    """Allocate zeros that share no cache line with another worker's."""
-    margin = 128 // np.dtype(dtype).itemsize
-    return np.zeros(size + 2 * margin, dtype)[margin : margin + size]
+def padded(shape: int | tuple[int, ...], dtype: Any) -> Array:
+    """Allocate zeros that begin with a cache line, as vector instructions like it, and share none with another worker's."""
+    size = math.prod(shape) if isinstance(shape, tuple) else shape
+    raw = np.zeros(size * np.dtype(dtype).itemsize + 2 * _LINES, np.uint8)
+    start = -raw.ctypes.data % _LINES
+    return raw[start : start + size * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+
+
+def padded_copy(x: Array) -> Array:
+    """Copy an array to such a place."""
+    result = padded(x.shape, x.dtype)
+    result[...] = x
+    return result
 
 
 @kernel

@@ -16,7 +16,7 @@ from .._jit import compiled
 from .._memory import require_memory
 from ..result import Schedule
 from ..steps import shortened
-from ..updates import Coupled, make_buffers, padded
+from ..updates import Coupled, make_buffers, padded, padded_copy
 from . import _engine as engine
 from ._locks import acquire, locks
 from ._plan import Clock, Monitor, Outcome, Plan
@@ -312,8 +312,8 @@ def _make_log(plan: Plan) -> engine.Log:
 def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.Log) -> engine.Shared:
     x = plan.x0
     return engine.Shared(
-        x=x.copy(),
-        mean=x.copy() if plan.average else x[:0].copy(),
+        x=padded_copy(x),
+        mean=padded_copy(x if plan.average else x[:0]),
         records=np.zeros((len(log.record_at), *x.shape), x.dtype),
         bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
         stripes=stripes,
@@ -324,12 +324,12 @@ def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.
 
 def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
     ahead = max(1, _DRAWS // plan.batch_size)
-    message = np.zeros_like(plan.x0)
+    message = padded(x.shape, x.dtype)
     # In place it is an array less that passes through the cache.
     buffers = make_buffers(plan.targets, plan.x0, point=message if plan.in_place else None)
     return engine.Own(
         worker=worker,
-        x=x if plan.workers == 1 else x.copy(),
+        x=x if plan.workers == 1 else padded_copy(x),
         message=message,
         buffers=buffers,
         draws=np.zeros((ahead, plan.batch_size), np.int64),
