@@ -329,7 +329,7 @@ def _make_own(plan: Plan, worker: int, x: Array) -> engine.Own:
     buffers = make_buffers(plan.targets, plan.x0, point=message if plan.in_place else None)
     return engine.Own(
         worker=worker,
-        x=x if plan.workers == 1 else padded_copy(x),
+        x=padded_copy(x) if plan.copies or plan.workers > 1 else x,
         message=message,
         buffers=buffers,
         draws=np.zeros((ahead, plan.batch_size), np.int64),

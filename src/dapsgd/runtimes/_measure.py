@@ -90,9 +90,11 @@ def repeat_work(parts: Parts, x: Array, draws: Array, eta: float, buffers: Buffe
 def measure_costs(plan: Plan, again: bool = False) -> Costs:
     """Measure a plan's costs, or return what was measured for its like before in this process, unless ``again``.
 
-    The whole of an update is timed in runs of one worker each, on as many cores at once as the workers will use. In DAP-SGD
-    the master's part is timed alone and the rest is work; in TAP-SGD, whose prox depends on the data, it is the other way
-    round. The handover is what two workers need longer than two that share nothing, without any prox.
+    The whole of an update is timed in runs of one worker each, on as many cores at once as the workers will use, and on a
+    copy of the parameter if there will be others. In DAP-SGD the master's part is timed alone and the rest is work; in
+    TAP-SGD, whose prox depends on the data, it is the other way round. The handover is what two workers need longer than two that share nothing, without any prox. Several masters, if
+    there are so many, do what they do in the run, so that waiting for one another is in it; one who does all of TAP-SGD's
+    updates only adds here, because it would be busy for most of the time, and waiting for it is no handover.
     """
     together = min(plan.workers, available_cores())
     terms = [handle.alive[1] for handle in plan.alive]
@@ -112,20 +114,20 @@ def measure_costs(plan: Plan, again: bool = False) -> Costs:
 
 def _measure(plan: Plan, together: int) -> Costs:
     coupled = isinstance(plan.parts.update, Coupled)
-    one = replace(plan, workers=1, record_schedule=False, record_every=_MANY)
+    one = replace(plan, workers=1, copies=together > 1, record_schedule=False, record_every=_MANY)
     adding, plain = (
         replace(one, parts=plan.parts._replace(update=WithoutProx(descends, Decoupled(len(plan.x0)))), max_iter=_MANY)
         for descends in (False, True)
     )
-    if coupled:
+    if coupled and plan.elementwise:
         plain = replace(one, parts=plan.parts._replace(regularizer=NoProx()), max_iter=_MANY)
-    sharing = replace(plain, workers=2, max_delay=2)
+    sharing = replace(plain, workers=2, max_delay=2, elementwise=True)
     whole, add, moved, send = [], [], [], []
     for _ in range(_REPEATS):  # interleaved, so that a slow moment of the machine hits all
         whole.append(_seconds_per_update(one, together, _WHOLE_SECONDS))
         add.append(_seconds_per_update(adding, 1, 0.2 * _SECONDS))
         if together > 1:
-            moved.append(2.0 * _seconds_per_update(sharing, 1, 0.3 * _SECONDS) - _seconds_per_update(plain, 2, 0.3 * _SECONDS))
+            moved.append(2.0 * _seconds_per_update(sharing, 1, _SECONDS) - _seconds_per_update(plain, 2, _SECONDS))
         if coupled:
             send.append(_seconds_of_work(one))
     total = float(np.median(whole))

@@ -51,6 +51,7 @@ class Plan:
     in_place: bool  # may a worker run the prox where its message lies?
     seed: np.random.SeedSequence
     keeper: Keeper  # of checkpoints
+    copies: bool = False  # shall a worker that is alone work on a copy, as one among others does?
 
     def draw(self, worker: int, stream: np.random.Generator, count: int) -> Array:
         """Draw the rows of so many mini-batches, each row as likely as any other; or name the worker's share of them."""
