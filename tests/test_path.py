@@ -298,6 +298,6 @@ def test_blas_has_one_thread_where_the_data_is_small_and_all_of_them_afterwards(
         path_of(problem, np.array([0.1, 0.05]), [ds.L1(0.1), ds.L1(0.05)], **options)
         assert seen == [1, 1]
         assert _blas_threads() == before
-        monkeypatch.setattr(sys.modules["dapsgd.path"], "_SMALL", 0)
+        monkeypatch.setattr(sys.modules["dapsgd.runtimes._blas"], "_SMALL", 0)
         path_of(problem, np.array([0.1]), [ds.L1(0.1)], **options)
         assert seen[2:] == [before]

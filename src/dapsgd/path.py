@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +17,17 @@ from .path_model import PathModel, path_model
 from .problem import Problem
 from .regularizers import Slope, Zero
 from .result import Result
-from .runtimes._blas import single_threaded_blas
+from .runtimes._blas import calm_blas
 from .solve import solve
 from .working_set import kept_sets
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Path", "calm_blas", "decreasing", "path", "path_of", "with_strength"]
+__all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
 
 Array = np.ndarray[Any, Any]
 
-_SMALL = 1 << 23  # bytes of data
 _HARMLESS = {"tol", "workers", "seed", "max_iter", "max_passes"}  # options that mean the same whatever runs
 _DEFAULTS: dict[str, tuple[Any, ...]] = {
     "algorithm": ("auto",),
@@ -182,12 +180,6 @@ def path_of(
         gaps=np.array([result.gap for result in results]),
         results=results,
     )
-
-
-def calm_blas(problem: Problem) -> AbstractContextManager[None]:
-    """Limit BLAS to one thread if the data is small: threads would mostly wait for each other, and on a busy machine long."""
-    size = max(problem.bytes, math.prod(problem.packed_shape) * problem.dtype.itemsize)
-    return single_threaded_blas() if size < _SMALL else nullcontext()
 
 
 def _asks_for_nothing(options: dict[str, Any]) -> bool:

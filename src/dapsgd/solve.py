@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import closing, nullcontext
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec
 
@@ -28,7 +28,7 @@ from .gradients import Share, Snapshot
 from .problem import Problem
 from .result import Result
 from .runtimes import Replay, Serial, Threads
-from .runtimes._blas import single_threaded_blas
+from .runtimes._blas import calm_blas, single_threaded_blas
 from .runtimes._plan import Outcome, Plan
 from .runtimes.ray import Ray
 from .runtimes.ray.cluster import Cluster
@@ -234,24 +234,33 @@ def solve(
     refresh: Refresher | None = None
     if epoch:
         refresh = executor.refresher(careful) if isinstance(executor, Cluster) else Refresher(problem, workers, careful)
-    monitor = RunMonitor(
-        problem,
-        x0=start,
-        x_star=x_star,
-        tol=tol,
-        strict=chosen == "fista",  # x* is asked for
-        passes=passes,
-        suggested_step=safe_step,
-        max_iter=length,
-        callbacks=callbacks,
-        progress=flag("progress", progress),
-        # A residual needs L, which costs more than many a run: left out where neither the step nor the certificate asks for it.
-        residuals=chosen == "fista" or record_every is not None or not (name in FULL or careful),
-        closer=chosen == "auto",
-        snapshots=refresh,
-    )
-    with keeper, closing(monitor), ExitStack() as calm:
-        if spec.estimator is None:
+    by_workers = spec.estimator is not None
+    with calm_blas(problem):
+        rule: Any = pick_rule(step, problem, spec, safe_step, length, delay) if by_workers else None
+    with (
+        # From here to the end: threads of BLAS stay awake for a tenth of a second, on the cores of this run or of the next.
+        single_threaded_blas() if by_workers else nullcontext(),
+        keeper,
+        closing(
+            RunMonitor(
+                problem,
+                x0=start,
+                x_star=x_star,
+                tol=tol,
+                strict=chosen == "fista",  # x* is asked for
+                passes=passes,
+                suggested_step=safe_step,
+                max_iter=length,
+                callbacks=callbacks,
+                progress=flag("progress", progress),
+                # A residual needs L, which costs more than many a run: left out where neither step nor certificate asks for it.
+                residuals=chosen == "fista" or record_every is not None or not (name in FULL or careful),
+                closer=chosen == "auto",
+                snapshots=refresh,
+            )
+        ) as monitor,
+    ):
+        if not by_workers:
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
             keep_full(keeper, name, start, problem, monitor)
@@ -268,7 +277,6 @@ def solve(
                     require_memory(workers * start.nbytes, f"a point for each of {workers} workers", "use fewer workers")
                     memory = (problem.n, np.stack([start] * workers))
                 parts, alive = make_parts(problem, spec, start, (problem.p,) if aggregated else kept, memory)
-            rule = pick_rule(step, problem, spec, safe_step, length, delay)
             if aggregated:
                 monitor.answer = partial(problem.packed_prox, step=step_at(rule, 0))
             plan = Plan(
@@ -297,8 +305,6 @@ def solve(
                 seed=pick_seed(seed),
                 keeper=keeper,
             )
-            # To the end: threads of BLAS stay awake for a while, on a core of whoever runs next.
-            calm.enter_context(single_threaded_blas())
             outcome = executor.run(keep_plan(plan, name, executor, seed, problem, monitor), monitor)
         keeper.finish()
         polish = safe_step() if careful else None

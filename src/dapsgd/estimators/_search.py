@@ -22,9 +22,10 @@ from .._progress import counting
 from .._summaries import about_scores, work
 from .._terms import bind
 from ..losses import Squared
-from ..path import Path, calm_blas, checked_strengths, decreasing, path_of, with_strength
+from ..path import Path, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
 from ..regularizers import L1, Box, FusedLasso, Zero
+from ..runtimes._blas import calm_blas
 from ._base import LinearModel, normalised
 
 if TYPE_CHECKING:

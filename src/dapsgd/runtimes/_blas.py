@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._team import Team
 
-__all__ = ["over_rows", "single_threaded_blas"]
+if TYPE_CHECKING:
+    from ..problem import Problem
 
+__all__ = ["calm_blas", "over_rows", "single_threaded_blas"]
+
+_SMALL = 1 << 23  # bytes of data
 _WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 
 
@@ -56,6 +61,12 @@ def single_threaded_blas() -> Iterator[None]:
         yield
     finally:
         _limit.leave()
+
+
+def calm_blas(problem: Problem) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread if the data is small: threads would mostly wait for each other, and on a busy machine long."""
+    size = max(problem.bytes, math.prod(problem.packed_shape) * problem.dtype.itemsize)
+    return single_threaded_blas() if size < _SMALL else nullcontext()
 
 
 def _blas_threads() -> int:

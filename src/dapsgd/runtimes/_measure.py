@@ -91,10 +91,11 @@ def measure_costs(plan: Plan, again: bool = False) -> Costs:
     """Measure a plan's costs, or return what was measured for its like before in this process, unless ``again``.
 
     The whole of an update is timed in runs of one worker each, on as many cores at once as the workers will use, and on a
-    copy of the parameter if there will be others. In DAP-SGD the master's part is timed alone and the rest is work; in
-    TAP-SGD, whose prox depends on the data, it is the other way round. The handover is what two workers need longer than two that share nothing, without any prox. Several masters, if
-    there are so many, do what they do in the run, so that waiting for one another is in it; one who does all of TAP-SGD's
-    updates only adds here, because it would be busy for most of the time, and waiting for it is no handover.
+    copy of the parameter if there will be others. In DAP-SGD the master's part is timed alone and the rest is work; in TAP-
+    SGD, whose prox depends on the data, it is the other way round. The handover is what two workers need longer than two
+    that share nothing, without any prox. Several masters, if there are so many, do what they do in the run, so that waiting
+    for one another is in it; one who does all of TAP-SGD's updates only adds here, because it would be busy for most of the
+    time, and waiting for it is no handover.
     """
     together = min(plan.workers, available_cores())
     terms = [handle.alive[1] for handle in plan.alive]
