@@ -21,6 +21,10 @@ th { border-bottom: 2px solid #999; } td { border-bottom: 1px solid #ddd; }
 .yes { color: #00614a; font-weight: 600; } .no { color: #a33c00; font-weight: 600; } .as { color: #555; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #444; font-size: .92rem; }
 code { background: #f3f3f3; padding: 0 .25rem; } @media print { body { font-size: 11px; } figure { break-inside: avoid; } }
+@media (max-width: 40rem) {
+  thead { display: none; } tr { display: block; padding: .4rem 0; border-bottom: 1px solid #ddd; }
+  td { display: block; padding: 0; border: 0; } td:first-child { font-weight: 600; }
+}
 """
 
 VERDICT = {True: ("yes", "holds"), False: ("no", "does not hold"), None: ("as", "as it is")}
