@@ -43,7 +43,7 @@ class Rules(NamedTuple):
     coupling: bool = True
     drops: int = 1  # how often a lease is given back
     keeps_lease: bool = False  # when its turn is over
-    idle_first: bool = True  # is a worker that came for nothing the next one again?
+    oldest_first: bool = True  # is the next worker the one that has not worked for longest?
     may_apply: Any = staticmethod(engine.may_apply)
     open_gates: Any = staticmethod(engine.open_gates)
     goes_on: Any = staticmethod(engine.goes_on)
@@ -55,8 +55,6 @@ class Worker(NamedTuple):
     stripe: int  # at which it is
     loaded: int
     own: tuple[int, ...]  # the version of each stripe of its copy
-    before: int = 0  # UPDATES when a thread became this worker
-    last: int = -1  # the iteration of its last update
 
 
 class State(NamedTuple):
@@ -114,14 +112,13 @@ class Move:
             worker = state.workers[who]
             self.place, self.stripe, self.loaded = worker.place, worker.stripe, worker.loaded
             self.memory, self.own = np.array(worker.memory), list(worker.own)
-            self.before, self.last = worker.before, worker.last
 
     def pack(self) -> State:
         self.counters[engine.IN_LINE] = len(self.line)
         if self.who >= 0:
             memory = tuple(self.memory.tolist())
             own = tuple(self.own)
-            self.workers[self.who] = Worker(self.place, memory, self.stripe, self.loaded, own, self.before, self.last)
+            self.workers[self.who] = Worker(self.place, memory, self.stripe, self.loaded, own)
         return State(
             tuple(self.counters.tolist()),
             tuple(self.waiting.tolist()),
@@ -168,28 +165,32 @@ class Move:
             engine.drop_lease(self.ledger, self.memory)
 
     def leave_thread(self) -> None:
-        """Go to the end of the line, or to its front after nothing; the thread has nothing more to do in this slice."""
+        """Stand in line; the thread has nothing more to do in this slice."""
         self.place = IN_LINE
-        idle = self.memory[engine.UPDATES] == self.before
-        self.line.insert(0 if idle and self.rules.idle_first else len(self.line), self.who)
+        self.line.append(self.who)
 
     def take_next(self) -> None:
         """Let a thread be the next in line."""
-        following = self.line.pop(0)
-        worker = self.workers[following]
-        place = WORK if worker.memory[engine.HAS_READ] else READ
-        self.workers[following] = worker._replace(place=place, before=worker.memory[engine.UPDATES])
-
-    def end_turn(self) -> None:
-        """Go to the end of the line, and let the thread be the next in it."""
-        self.memory[engine.UPDATES] = self.before = 0
-        self.place = IN_LINE
-        self.line.append(self.who)
-        if self.line[0] == self.who:
-            self.line.pop()
+        following = min(self.line, key=self.worked) if self.rules.oldest_first else self.line[0]
+        self.line.remove(following)
+        if any(self.worked(other) < self.worked(following) for other in self.line):
+            raise Violation("a worker is not the next that has waited longer")
+        if following == self.who:
             self.place = READ
         else:
-            self.take_next()
+            worker = self.workers[following]
+            self.workers[following] = worker._replace(place=WORK if worker.memory[engine.HAS_READ] else READ)
+
+    def worked(self, who: int) -> int:
+        """Return the run's iterations when a worker last applied an update."""
+        memory = self.memory if who == self.who else self.workers[who].memory
+        return int(memory[engine.WORKED])
+
+    def end_turn(self) -> None:
+        """Stand in line, and let the thread be the next in it."""
+        self.memory[engine.UPDATES] = 0
+        self.leave_thread()
+        self.take_next()
 
     @property
     def is_turn_over(self) -> bool:
@@ -226,8 +227,7 @@ class Move:
         if t - version > self.rules.max_delay:
             raise Violation("a delay is longer than allowed")
         self.drop_lease()
-        counters[engine.ITERATION] = t + 1
-        self.last = t
+        counters[engine.ITERATION] = self.memory[engine.WORKED] = t + 1
         room = np.zeros(8, np.int64)
         engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room, room), t + 1)
         if self.rules.goes_on(self.ledger, self.memory):
@@ -345,8 +345,8 @@ def check(rules: Rules, state: State) -> None:
         raise Violation("leases are not held by those who have read")
     if any(worker.place == IN_LINE and worker.memory[engine.HAS_READ] for worker in state.workers):
         raise Violation("a worker without a thread holds a lease")
-    waiting_since = [state.workers[who].last for who in state.line]
-    if rules.threads == 1 and waiting_since != sorted(waiting_since):
+    since = [counters[engine.ITERATION] - state.workers[who].memory[engine.WORKED] for who in state.line]
+    if rules.threads == 1 and max(since, default=0) > rules.workers * rules.turn:
         raise Violation("a worker does not get its turn")
     if sorted(state.line) != [who for who, worker in enumerate(state.workers) if worker.place == IN_LINE]:
         raise Violation("the line does not have those who wait in it, once each")

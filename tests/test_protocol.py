@@ -6,6 +6,7 @@ from dapsgd.runtimes import _engine as engine
 
 from .protocol import Rules, Violation, explore
 
+ONE_BY_ONE = Rules(2, 1, tuple(range(1, 9)), threads=2, turn=1, stripes=1)  # every slice is one update
 TWO = [Rules(2, tau, (2, 4), threads=min(2, tau + 1), pauses=1, failures=1) for tau in (0, 1, 2)]
 THREE = [
     Rules(3, 0, (2, 4, 6, 8), threads=1, turn=2, stripes=1, pauses=2, failures=1),
@@ -17,7 +18,7 @@ THREE = [
 
 
 @pytest.mark.parametrize(
-    "rules", [*TWO, *THREE], ids=lambda r: f"{r.workers} workers, delay {r.max_delay}, threads {r.threads}"
+    "rules", [*TWO, *THREE, ONE_BY_ONE], ids=lambda r: f"{r.workers} workers, delay {r.max_delay}, threads {r.threads}"
 )
 def test_every_interleaving_keeps_the_invariants(rules, record_property):
     states = explore(rules)
@@ -68,8 +69,12 @@ BROKEN = {
         "a turn is longer",
     ),
     "whoever came for nothing goes to the end of the line": (
-        Rules(2, 0, (2, 4, 6), threads=1, stripes=1, idle_first=False),
-        "does not get its turn",
+        Rules(2, 0, (2, 4, 6, 8), threads=1, stripes=1, oldest_first=False),
+        "has waited longer|does not get its turn",
+    ),
+    "a thread that is late takes whoever has just worked": (
+        ONE_BY_ONE._replace(oldest_first=False),
+        "has waited longer",
     ),
     "a lease is kept when a turn is over": (
         Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever, keeps_lease=True),

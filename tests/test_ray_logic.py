@@ -607,3 +607,15 @@ def test_statistics_are_put_together():
     assert (seen.pushed, seen.applied, seen.fenced, seen.undone) == (7, 5, 1, 3)
     assert seen.updates_per_second == 3.0
     assert "shares 33%-67%, 1 restarts, 2 moves" in seen.brief
+
+
+def test_rows_that_are_elsewhere_have_no_bytes_here():
+    from dapsgd.runtimes._blas import calm_blas
+    from dapsgd.runtimes.ray.partitions import RemoteRows
+
+    problem = ds.Problem(np.ones((100, 4)), np.ones(100))
+    rows = RemoteRows(None, np.array([0, 50, 100]), 4, "float64", False)
+    far = problem.with_rows(rows, problem._targets, problem._weights, problem.shape)
+    assert far.bytes == 0
+    with calm_blas(far):
+        pass

@@ -392,6 +392,7 @@ def test_weights_of_one_are_those_that_nobody_gave(regularizer):
     almost = with_weights._replace(weights=[1.0, 1.0, 1.0, np.nextafter(1.0, 2.0)]).bind((P,))
     assert almost.weights.size == 4
     assert almost.value(v) == pytest.approx(bare.value(v), rel=1e-14)
+    assert isinstance(bare.value(v.astype(np.float32)), float)  # added up in double precision
     assert almost.lam_max(v) == pytest.approx(bare.lam_max(v), rel=1e-14)
     assert almost.subgradient_bound((P,)) == pytest.approx(bare.subgradient_bound((P,)), rel=1e-14)
 

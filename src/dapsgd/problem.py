@@ -253,7 +253,7 @@ class Problem:
 
     @property
     def bytes(self) -> int:
-        """The size of the data."""
+        """The size of the data in this process."""
         return int(_rows.entries(self._rows) * (self.dtype.itemsize + 4 * isinstance(self._rows, _rows.CsrRows)))
 
     # What algorithms call: a packed parameter, with the intercept in an additional last row.

@@ -287,8 +287,10 @@ def stack(parts: list[DenseRows | CsrRows]) -> DenseRows | CsrRows:
     return CsrRows(whole.data, whole.indices, whole.indptr, first.columns, first.intercept)
 
 
-def entries(rows: DenseRows | CsrRows) -> int:
-    """Return how many numbers are stored."""
+def entries(rows: DenseRows | CsrRows | FarRows) -> int:
+    """Return how many numbers are stored in this process."""
+    if isinstance(rows, FarRows):
+        return 0
     return rows.X.size if isinstance(rows, DenseRows) else rows.data.size
 
 

@@ -25,8 +25,8 @@ class Partition(NamedTuple):
 
 @kernel
 def weight_of(weights: Array, group: int) -> float:
-    """Return a group's weight."""
-    return weights[group] if weights.size > 0 else 1.0
+    """Return a group's weight, in double precision."""
+    return weights[group] if weights.size > 0 else np.float64(1.0)
 
 
 def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partition:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -47,7 +46,7 @@ class Crew:
         self.clock = Clock()
         self._entrance = threading.Lock()
         self._inside = 0  # threads that are in compiled code, or about to be
-        self._line = deque(range(plan.workers))  # the workers that no thread is at the moment, the next one first
+        self._line = list(range(plan.workers))  # the workers that no thread is at the moment
         self._closed = False
         self._snapshot_at = -1
         self._rule = plan.rule  # with the factor that snapshots ask for
@@ -97,21 +96,19 @@ class Crew:
 
     def advance(self) -> None:
         """Be one worker after another, each for a turn, until the slice ends."""
-        worker, before = -1, 0
+        worker = -1
         try:
             with self._entrance:
                 if self._closed:
                     return
                 worker = self._take_next()
                 self._inside += 1
-            before = self._own[worker].state[engine.UPDATES]
             while True:
                 reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
                 if reason == engine.TURN_OVER:
                     with self._entrance:
                         self._line.append(worker)
                         worker = self._take_next()
-                    before = self._own[worker].state[engine.UPDATES]
                 elif reason == engine.REFILL:
                     self._draw(worker)
                 else:
@@ -124,14 +121,16 @@ class Crew:
             if worker >= 0:
                 with self._entrance:
                     self._inside -= 1  # first: an interrupt after the next call must not keep the door open for ever
-                    idle = self._own[worker].state[engine.UPDATES] == before
-                    # Whoever came only to hear that the slice is over is the next one again, or it might never be its turn.
-                    (self._line.appendleft if idle else self._line.append)(worker)
+                    self._line.append(worker)
                     self._ledger.counters[engine.IN_LINE] = len(self._line)
 
     def _take_next(self) -> int:
-        """Take the first worker out of the line; ``_entrance`` is held."""
-        worker = self._line.popleft()
+        """Take the worker out of the line that has not worked for longest; ``_entrance`` is held.
+
+        Not the one that has stood there for longest: it may have come just to hear that the slice is over, time and again.
+        """
+        worker = min(self._line, key=lambda worker: int(self._own[worker].state[engine.WORKED]))
+        self._line.remove(worker)
         self._ledger.counters[engine.IN_LINE] = len(self._line)
         return worker
 

@@ -25,7 +25,7 @@ A worker that has to wait does so at a gate of its own, which is opened by the u
 
 **More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So there are no more threads than
 cores (nor than max_delay + 1, so that all leases can be given back in time), and a thread is one worker after another: after a
-turn of ``turn`` updates, with no lease in hand, it comes back to be the next in line, if there is a line. Nobody
+turn of ``turn`` updates, with no lease in hand, it comes back to be whoever has waited longest, if anybody waits. Nobody
 sleeps for want of a core, so nobody has to be woken. (There may be a line where there are as many threads as workers: a
 thread comes when the system lets it, and a short run is over by then.)
 """
@@ -57,9 +57,10 @@ ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL
 COUNTERS = 10
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
-# HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far.
-DRAWN, HAS_READ, VERSION, HOLDS, UPDATES = range(5)
-STATES = 5
+# HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far. WORKED: the run's iterations when it
+# last applied an update.
+DRAWN, HAS_READ, VERSION, HOLDS, UPDATES, WORKED = range(6)
+STATES = 6
 
 # In Ledger.waiting: nothing, or a worker waits until it may apply an update from a version: WAITS + that version.
 NOTHING, WAITS = 0, 1
@@ -146,7 +147,7 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
         pace = write_down(shared.log, rule, own.worker, t, state[VERSION], eta, batch)
         state[DRAWN] += 1
         drop_lease(ledger, state)
-        counters[ITERATION] = t + 1
+        counters[ITERATION] = state[WORKED] = t + 1
         slot = take_slot(ledger, shared.log, t + 1)
         if goes_on(ledger, state):
             take_lease(ledger, state)  # what this update leaves in the worker's copy is the version it goes on with
