@@ -119,14 +119,32 @@ def test_live_plot_saves_what_was_recorded(problem, tmp_path):
         ds.callbacks.LivePlot("speed")
 
 
-def test_live_plot_waits_between_drawings(problem):
-    live = ds.callbacks.LivePlot(every=3600.0)
-    run(problem, live)
-    (line,) = live.figure.axes[0].lines
-    assert len(line.get_xdata()) == 1
-    live.draw()
+def test_live_plot_waits_between_drawings_but_draws_the_end(problem):
+    live, drawn = ds.callbacks.LivePlot(every=3600.0), []
+
+    def look(now):
+        drawn.append(len(live.figure.axes[0].lines[0].get_xdata()))
+
+    ds.solve(problem, "p-sgd", max_iter=20, record_every=5, tol=0, seed=0, callbacks=[live, look])
+    assert drawn == [1] * 5
     assert len(live.figure.axes[0].lines[0].get_xdata()) == 5
     live.close()
+    live.finish()  # there is nothing new
+
+
+def test_what_a_callback_is_at_is_finished_also_where_a_run_fails(problem):
+    finished = []
+
+    class Careful:
+        def __call__(self, now):
+            return 1 / 0 if now.iteration else None
+
+        def finish(self):
+            finished.append("finished")
+
+    with pytest.raises(ZeroDivisionError):
+        ds.solve(problem, "p-sgd", max_iter=20, record_every=5, tol=0, seed=0, callbacks=[Careful()])
+    assert finished == ["finished"]
 
 
 def test_live_plot_replaces_its_picture_in_a_notebook(problem, monkeypatch):

@@ -375,6 +375,7 @@ def test_a_fit_goes_on_from_its_checkpoint():
     refused = call(*FIT, *kept, "--max-passes", "30", "--resume", "--penalty", "fused_lasso")
     assert refused.exit_code == 2
     assert "run.ckpt is of another run: regularizer" in " ".join(refused.output.split())
+    assert "or no --resume to start" in " ".join(refused.output.split())
     assert Path("run.ckpt").read_bytes() == before
     done(*FIT, *kept, "--max-passes", "12", "--out", "again.npz")  # without --resume from the beginning
     assert np.array_equal(models.load("again.npz").coef_, models.load("model.npz").coef_)

@@ -12,7 +12,7 @@ __all__ = ["argument", "by_python", "by_shell"]
 
 _by_shell = ContextVar("by_shell", default=False)
 _NO_VALUE = object()
-_OPPOSITES = {"zero_based": "--one-based", "header": "--no-header"}  # of flags that are false
+_OPPOSITES = {"zero_based": "--one-based", "header": "--no-header", "resume": "no --resume"}  # of flags that are false
 
 
 def by_shell() -> AbstractContextManager[None]:

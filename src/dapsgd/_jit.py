@@ -178,7 +178,8 @@ def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
         reason = next(
             (line for line in reversed(said) if re.match(r"(Unknown|Cannot|Untyped|Invalid|No |Use of)", line)), said[0]
         )
-        raise CompilationError(f"{names} could not be compiled: {reason} {where}".rstrip()) from error
+        place = f" ({where.rstrip(':')})" if where else ""
+        raise CompilationError(f"{names} could not be compiled: {reason}{place}") from error
 
 
 def _parts(arguments: Any) -> Iterator[Any]:

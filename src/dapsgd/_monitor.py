@@ -136,9 +136,12 @@ class RunMonitor:
         return False
 
     def close(self) -> None:
-        """Leave the progress bar as it stands."""
+        """Leave the progress bar as it stands, and let callbacks finish what they are at."""
         if self._bar is not None:
             self._bar.close()
+        for callback in self._callbacks:
+            if callable(finish := getattr(callback, "finish", None)):
+                finish()
 
     @property
     def is_patient(self) -> bool:

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ._arguments import argument
 from ._checks import positive
 from ._files import replacing, sweep
 from .errors import CheckpointError
@@ -376,5 +377,5 @@ def _compare(path: Path, about: Any, expected: dict[str, Any]) -> None:
             there, here = (str(side.get(name))[:60] for side in (facts, wanted))
             raise CheckpointError(
                 f"{path} is of another run: {name} is {there} there and {here} here; "
-                "ask for the same, or give another file, or resume=False to start from the beginning"
+                f"ask for the same, or give another file, or {argument('resume', False)} to start from the beginning"
             )

@@ -354,8 +354,8 @@ def simulate(
         int | None,
         typer.Option(
             min=1,
-            help="Split DAP-SGD's parameter among so many masters; by default as threads do, one for each two cores, "
-            "and 1 with --apply.",
+            help="Split DAP-SGD's parameter among so many masters; by default as threads would do with a core for "
+            "every worker, and 1 with --apply.",
         ),
     ] = None,
     max_delay: Annotated[int | None, typer.Option(min=0, help="Bound on the delay; the number of workers by default.")] = None,
@@ -396,6 +396,7 @@ def _simulations(
 ) -> tuple[dict[str, Any], str]:
     """Return a simulation of each algorithm, with costs measured or given, and what it is of."""
     from ._checks import known_name, non_negative
+    from .experiments._busy import say_if_busy
     from .experiments.cases import CASES
     from .experiments.simulate import measure
     from .runtimes import Exponential, HeavyTailed, Simulated, Straggler
@@ -409,6 +410,7 @@ def _simulations(
     vary = models[known_name("--model", model, models)]
     if work is None and prox is None and apply is None:
         made = CASES[case]()
+        say_if_busy(partial(typer.echo, err=True), "measure again when they are done")
         typer.echo(f"{made.title}: measuring what updates cost on this machine", err=True)
         tap, dap = (measure(made, algorithm, max(counts)) for algorithm in ("tap-sgd", "dap-sgd"))
         title = f"{made.title}, costs measured on this machine"

@@ -28,7 +28,7 @@ class LivePlot:
     path : path, optional
         Where to save the picture; its ending chooses the format.
     every : float, default 0.5
-        Seconds of your time between two drawings, at least.
+        Seconds of your time between two drawings, at least; the end is always drawn.
 
     Attributes
     ----------
@@ -51,18 +51,24 @@ class LivePlot:
         self.figure: Any = None
         self._place: Any = None  # in a notebook, what is replaced
         self._points: list[tuple[float, ...]] = []
-        self._drawn = -float("inf")
+        self._drawn = -float("inf")  # when, and how many points
+        self._shown = 0
 
     def __call__(self, now: Checkup) -> None:
         """Take a point, and draw if it is time."""
         if now.iteration == 0:
-            self._points = []
+            self._points, self._shown = [], 0
         self._points.append(tuple(numbers_of(now).values()))
         if time.monotonic() - self._drawn >= self.every:
             self.draw()
 
+    def finish(self) -> None:
+        """Draw what was not drawn yet; the run has ended."""
+        if len(self._points) > self._shown:
+            self.draw()
+
     def draw(self) -> None:
-        """Draw all points so far; call it after the run to see the last ones."""
+        """Draw all points so far."""
         if self.figure is None:
             self.figure = self._plt.figure(figsize=(5.0, 3.4), layout="constrained")
             if in_notebook():
@@ -72,7 +78,7 @@ class LivePlot:
         self._show()
         if self.path is not None:
             save(self.figure, self.path)
-        self._drawn = time.monotonic()
+        self._drawn, self._shown = time.monotonic(), len(self._points)
 
     def _show(self) -> None:
         if in_notebook():

@@ -191,7 +191,7 @@ class LinearModel(BaseEstimator):
             far = f"the residual is {result.residual:.1e}"
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g} in {result.passes:.4g} passes over the data: {far}. "
-            "Raise max_passes or tol, scale the columns of X to a like size, or use algorithm='auto'",
+            "Raise max_passes or tol, centre the columns of X and scale them to a like size, or use algorithm='auto'",
             ConvergenceWarning,
             stacklevel=4,
         )

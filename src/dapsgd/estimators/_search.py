@@ -94,7 +94,7 @@ class CrossValidated(LinearModel):
         if missed and self.tol != 0.0:
             warnings.warn(
                 f"{type(self).__name__}: {missed} of {len(tasks) * grids.shape[1]} fits in the folds did not reach "
-                f"tol={self.tol:g}. Raise max_passes, tol or eps, or scale the columns of X to a like size",
+                f"tol={self.tol:g}. Raise max_passes, tol or eps, or centre the columns of X and scale them to a like size",
                 ConvergenceWarning,
                 stacklevel=3,
             )
