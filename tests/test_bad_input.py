@@ -286,6 +286,16 @@ class DoesNotCompile(NamedTuple):
         out[:] = sorted_by_magic(v)  # noqa: F821
 
 
+class AddsText(NamedTuple):
+    lam: float
+
+    def value(self, w):
+        return 0.0
+
+    def prox(self, v, step, out):
+        out[0] = v[0] + "a"
+
+
 class WithAList(NamedTuple):
     lams: list
 
@@ -307,6 +317,7 @@ class WithAList(NamedTuple):
         (WrongArguments(1.0), "3 argument"),
         (FieldNamedLikeAMethod(1.0), "field 'prox'"),
         (DoesNotCompile(1.0), "DoesNotCompile could not be compiled"),
+        (AddsText(1.0), r"AddsText could not be compiled: there is no compiled add\(float64, .*test_bad_input.py"),
         (object(), "NamedTuple"),
     ],
 )

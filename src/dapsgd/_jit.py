@@ -175,9 +175,9 @@ def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
         said = [line.strip() for line in text.splitlines() if line.strip()]
         where = next((line for line in said if line.startswith("File ") and _PACKAGE not in line), "")
-        reason = next(
-            (line for line in reversed(said) if re.match(r"(Unknown|Cannot|Untyped|Invalid|No |Use of)", line)), said[0]
-        )
+        calls = [line.removeprefix(">>> ") for line in said if line.startswith(">>> ")]
+        reasons = [line for line in said if re.match(r"(Unknown|Cannot|Untyped|Invalid|Use of)", line)]
+        reason = reasons[-1] if reasons else f"there is no compiled {calls[-1]}" if calls else said[0]
         place = f" ({where.rstrip(':')})" if where else ""
         raise CompilationError(f"{names} could not be compiled: {reason}{place}") from error
 

@@ -160,6 +160,7 @@ def picture(scalings: Sequence[Scaling], title: str) -> Any:
     load.set_ylim(0.0, 1.05)
     late.set_xlabel("delay, in updates")
     late.set_ylabel("share of updates")
+    late.xaxis.get_major_locator().set_params(integer=True)
     for ax in (speed, gain, late, load):
         ax.grid(True, color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
