@@ -316,7 +316,7 @@ class WithAList(NamedTuple):
         (NoProx(1.0), "prox"),
         (WrongArguments(1.0), "3 argument"),
         (FieldNamedLikeAMethod(1.0), "field 'prox'"),
-        (DoesNotCompile(1.0), "DoesNotCompile could not be compiled"),
+        (DoesNotCompile(1.0), "DoesNotCompile could not be compiled: NameError: name 'sorted_by_magic' is not defined"),
         (AddsText(1.0), r"AddsText could not be compiled: there is no compiled add\(float64, .*test_bad_input.py"),
         (object(), "NamedTuple"),
     ],

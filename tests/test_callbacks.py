@@ -98,6 +98,19 @@ def test_early_stopping_ends_where_validation_gets_worse():
     assert stop.scores == first  # it starts anew with every run
 
 
+@pytest.mark.parametrize("algorithm", ["dap-sgd", "dap-svrg", "dave-rpg"])
+@pytest.mark.parametrize("runtime", ["serial", "threads"])
+def test_a_run_ends_where_a_callback_asks_it_to(runtime, algorithm):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 40))
+    problem = ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1), l2=0.1)
+    workers = 1 if runtime == "serial" else 4
+    options = {"workers": workers, "max_iter": 20_000, "record_every": 7, "tol": 0, "seed": 0}
+    result = ds.solve(problem, algorithm, runtime=runtime, callbacks=[lambda now: now.iteration >= 21], **options)
+    assert result.iterations == result.trace.iteration[-1] == 21
+    assert "a callback asked to stop after 21 iterations" in result.message
+
+
 def test_early_stopping_says_what_is_wrong(problem):
     with pytest.raises(ValueError, match="patience"):
         ds.callbacks.EarlyStopping(np.eye(8), np.zeros(8), patience=0)

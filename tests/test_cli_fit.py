@@ -232,6 +232,16 @@ def test_what_does_not_converge_is_written_and_has_status_1():
     assert models.load("model.npz").coef_.shape == (P,)
 
 
+def test_what_gives_nothing_to_learn_is_said():
+    write("same.csv", y=np.ones(N))
+    assert "the target is the same in every row" in done("fit", "same.csv", "--target", "y").output
+    assert "all coefficients are zero" in done("fit", "t.csv", "--target", "y", "--alpha", "1000", "--plot", "zero.png").output
+    write("one.csv", X[:1], Y[:1])
+    assert "--cv needs at least 2 rows; one.csv has 1" in call("fit", "one.csv", "--target", "y", "--cv", "5").output
+    write("class.csv", y=np.full(N, "up"))
+    assert "--target must hold at least two classes; all rows are up" in call("fit", "class.csv", "--target", "y").output
+
+
 def test_how_many_workers_there_were_and_why_is_said():
     shown = " ".join(done("fit", "--help").output.replace("│", " ").split())
     assert "one for each core by default; fista, gram, working-set and p-sgd have one." in shown

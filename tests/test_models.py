@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import pickle
 import zipfile
 from typing import NamedTuple
@@ -282,6 +283,37 @@ def test_names_in_metadata_are_checked(tmp_path, names):
         np.savez(tmp_path / "odd.npz", **arrays)
         with pytest.raises(ds.FileFormatError, match="its names of columns make no sense"):
             models.load(tmp_path / "odd.npz")
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_batches_go_on_after_a_model_was_loaded(tmp_path, fitted):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    model = ds.DAPRegressor("l1", alpha=0.1, random_state=0)
+    if fitted:
+        model.fit(X, X[:, 0])
+    model.partial_fit(X[:20], X[:20, 0]).partial_fit(X[:30], X[:30, 0])
+    models.save(model, tmp_path / "m.npz")
+    loaded = models.load(tmp_path / "m.npz")
+    assert str(loaded) == str(model)
+    for _ in range(2):
+        assert loaded.t_ == model.t_
+        np.testing.assert_array_equal(loaded.partial_fit(X, X[:, 0]).coef_, model.partial_fit(X, X[:, 0]).coef_)
+
+
+def test_odd_counts_in_a_file(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    models.save(ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0]), tmp_path / "m.npz")
+    stored = dict(np.load(tmp_path / "m.npz"))
+    about = json.loads(stored["about"].tobytes())
+    odd = [{"stream": stream} for stream in ([1.0, -1], [math.inf, 1], ["a", 1], [1.0], None)]
+    for change in (*odd, {"numbers": {"t_": -1}}, {"numbers": {"t_": math.nan}}):
+        text = json.dumps(about | change).encode()
+        np.savez(tmp_path / "odd.npz", **stored | {"about": np.frombuffer(text, np.uint8)})
+        with pytest.raises(ds.FileFormatError, match="makes no sense"):
+            models.load(tmp_path / "odd.npz")
+    older = {name: value for name, value in about.items() if name != "stream"}
+    np.savez(tmp_path / "old.npz", **stored | {"about": np.frombuffer(json.dumps(older).encode(), np.uint8)})
+    assert models.load(tmp_path / "old.npz").t_ == 30
 
 
 def test_odd_numbers_in_a_file(tmp_path):

@@ -134,6 +134,31 @@ def test_a_prox_is_not_tried_far_from_zero():
     assert ds.solve(ds.Problem(wide, wide[:, 0], regularizer=LogCosh(0.1)), "fista").converged
 
 
+class Backwards(NamedTuple):
+    """A loss whose derivative has the wrong sign."""
+
+    scale: float
+
+    def value(self, pred, y):
+        return self.scale * (pred - y) ** 2
+
+    def derivative(self, pred, y):
+        return -2.0 * self.scale * (pred - y)
+
+
+class Forwards(Backwards):
+    def derivative(self, pred, y):
+        return 2.0 * self.scale * (pred - y)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-9, 1.0, 1e9])
+def test_a_derivative_that_is_not_that_of_the_value_is_named(scale):
+    ds.Problem(X, Y, Forwards(scale))
+    if scale >= 1e-9:
+        with pytest.raises(ValueError, match=r"Backwards.derivative is not that of Backwards.value: at pred="):
+            ds.Problem(X, Y, Backwards(scale))
+
+
 def test_a_prox_is_tried_once_for_a_shape(monkeypatch):
     from dapsgd import _terms
 

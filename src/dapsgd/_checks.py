@@ -105,8 +105,8 @@ def known_name(name: str, value: Any, allowed: Iterable[str], elsewhere: Mapping
         raise TypeError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_show(value)}")
     if value in choices:
         return value
-    near = difflib.get_close_matches(value.lower().replace("_", "-"), choices, n=1, cutoff=0.4) or (
-        difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(value.lower().replace("_", "-"), choices, n=1, cutoff=0.55) or (
+        difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.55)
     )
     meant = elsewhere.get(value.lower().replace("-", "_"), repr(near[0]) if near else "")
     hint = f" (did you mean {meant}?)" if meant else ""
@@ -124,7 +124,10 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
     if array.dtype.kind in "biu":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
-        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}")
+        labels = ": for labels that are text use dapsgd.DAPClassifier, or -1 and +1" * (
+            name == "y" and array.dtype.kind in "OU"
+        )
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}{labels}")
     if dtype is None:
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     array = array.astype(dtype, copy=False)

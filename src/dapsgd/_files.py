@@ -31,11 +31,17 @@ def replacing(path: Any, ending: str = "") -> Iterator[Path]:
     """
     path = Path(os.path.realpath(path))  # through a link, to the file it stands for
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.part{path.suffix or ending}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} does not exist")
     try:
         yield temporary
         _sync(temporary)
         os.replace(temporary, path)
         _sync_folder(path.parent)
+    except OSError as error:
+        if error.filename not in (str(temporary), temporary):
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from None  # the name that somebody knows
     finally:
         temporary.unlink(missing_ok=True)
 

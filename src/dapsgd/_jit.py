@@ -175,9 +175,11 @@ def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
         said = [line.strip() for line in text.splitlines() if line.strip()]
         where = next((line for line in said if line.startswith("File ") and _PACKAGE not in line), "")
-        calls = [line.removeprefix(">>> ") for line in said if line.startswith(">>> ")]
-        reasons = [line for line in said if re.match(r"(Unknown|Cannot|Untyped|Invalid|Use of)", line)]
+        calls = [line.removeprefix(">>> ") for line in said if re.match(r">>> (?!overloaded)", line)]
+        reasons = [line for line in said if re.match(r"(Unknown|Cannot|Untyped|Invalid|Use of|NameError)", line)]
         reason = reasons[-1] if reasons else f"there is no compiled {calls[-1]}" if calls else said[0]
+        if "<class 'function'>" in reason:
+            reason += "; a function that it calls needs @numba.njit"
         place = f" ({where.rstrip(':')})" if where else ""
         raise CompilationError(f"{names} could not be compiled: {reason}{place}") from error
 

@@ -148,6 +148,11 @@ class RunMonitor:
         """Whether nothing depends on when a point is evaluated: no tolerance, no callback, nothing to show."""
         return self._tol == 0.0 and not self._callbacks and not self._show
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether callbacks look at each recorded point and may ask to stop there."""
+        return bool(self._callbacks)
+
     def progress(self, iteration: int, note: str = "") -> None:
         """Move the progress bar; with a note on how the run goes."""
         if self._bar is not None:

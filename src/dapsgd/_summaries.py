@@ -19,6 +19,7 @@ __all__ = [
     "ON_SCALED",
     "SCALED",
     "about_accuracy",
+    "about_batch",
     "about_groups",
     "about_problem",
     "about_result",
@@ -67,6 +68,13 @@ def about_result(result: Result) -> Lines:
         lines["delays"] = f"{mean:.2g} updates on average, {int(np.flatnonzero(result.delays).max())} at most"
     lines["message"] = result.message
     return lines
+
+
+def about_batch(result: Result, rows: int) -> Lines:
+    """Return what there is to say of a model that has seen a batch of so many rows as its last."""
+    lines, last = about_result(result), f"the last batch, of {counted(rows, 'row')}"
+    told = {"objective": f"{lines['objective']} on {last}", "coefficients": lines["coefficients"]}
+    return told | {"work": f"{lines['work']}, for {last}"}
 
 
 def about_accuracy(objective: float, gap: float, residual: float) -> Lines:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from ._jit import is_foreign, method_names, run
 from .losses import LOSSES
 from .regularizers import ELSEWHERE, REGULARIZERS
 
-__all__ = ["bind", "check_loss", "prox", "usable_regularizer"]
+__all__ = ["bind", "check_loss", "prox", "try_loss", "usable_regularizer"]
 
 Array = np.ndarray[Any, Any]
 
 _ENOUGH = 1000  # coefficients to try an element-wise prox on
+_FEW = 20  # targets to try a loss on
 _tried: set[Any] = set()  # classes of users' regularisers, with the shapes and types of the parameters they were tried on
 
 
@@ -25,6 +27,37 @@ def check_loss(loss: Any) -> Any:
     """Return ``loss`` if compiled code can use it as one."""
     methods = {"value": 2, "gradient": 3} if has_trait(type(loss), "joint") else {"value": 2, "derivative": 2}
     return _check_term("loss", loss, methods, LOSSES)
+
+
+def try_loss(loss: Any, targets: Array) -> None:
+    """Raise if a user's derivative is not that of the value, as far as points around some of the targets show."""
+    kind = type(loss)
+    if not is_foreign(loss) or has_trait(kind, "joint"):
+        return
+    wrong, points = [], 0
+    for y in np.unique(targets.ravel()[:_FEW]).tolist():
+        for pred in (y + shift * (1.0 + abs(y)) for shift in (-1.7, -0.31, 0.23, 1.3)):
+            try:
+                slope, doubt = _slope(loss, pred, y)
+                given = float(loss.derivative(pred, y))
+            except Exception:  # what only compiled code can call is left to it
+                return
+            points += 1
+            if math.isfinite(slope + given) and abs(slope - given) > 1e-3 * (abs(slope) + abs(given)) + doubt:
+                wrong.append(
+                    f"at pred={pred:.4g}, y={y:.4g} it is {given:.4g}, and value grows by {slope:.4g} per unit of pred"
+                )
+    if len(wrong) > 0.1 * points:  # at a kink they may differ
+        raise ValueError(f"{kind.__name__}.derivative is not that of {kind.__name__}.value: {wrong[0]}")
+
+
+def _slope(loss: Any, pred: float, y: float) -> tuple[float, float]:
+    """Return a loss's slope by differences, and how wrong rounding can make it."""
+    with np.errstate(all="ignore"):
+        length = 1e-5 * max(1.0, abs(pred))
+        above, below = float(loss.value(pred + length, y)), float(loss.value(pred - length, y))
+        doubt = 1e3 * np.finfo(np.float64).eps * (1.0 + abs(above) + abs(below)) / length
+        return (above - below) / (2.0 * length), doubt
 
 
 def usable_regularizer(regularizer: Any) -> Any:

@@ -373,7 +373,7 @@ def simulate(
     from .plots import save
 
     with _explained():
-        known_name("--case", case, CASES)
+        known_name("--case", case, CASES, {"lasso": "'l1'"})
         counts = parse_workers(workers)
         _check_picture(out)
         simulations, title = _simulations(case, counts, work, prox, apply, model, masters)

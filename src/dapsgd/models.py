@@ -42,7 +42,8 @@ NOT_KEPT = "(...), not kept in the file"  # follows the class of a penalty that 
 Array = np.ndarray[Any, Any]
 
 _FORMAT, _VERSION = "dapsgd model", 1
-_NUMBERS = ("n_iter_", "objective_", "residual_", "dual_gap_", "alpha_", "l1_ratio_")  # kept if a model has them
+_COUNTS = ("n_iter_", "t_")  # kept if a model has them, as are
+_NUMBERS = (*_COUNTS, "objective_", "residual_", "dual_gap_", "alpha_", "l1_ratio_")
 _MOST_LINES, _LONGEST_TITLE, _LONGEST_LINE = 30, 40, 1000  # of a summary
 DAMAGED = (
     OSError,
@@ -71,7 +72,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     model : DAPRegressor, DAPClassifier, or one of their CV forms
         A fitted estimator. Of its parameters those are kept that are numbers, text or lists, and losses of this package;
         others are at their defaults in the model that is loaded, and of a penalty that is an object its class is named.
-        Predictions do not depend on them.
+        Predictions do not depend on them. ``partial_fit`` of the model that is loaded goes on where this one was.
     path : path
         The file, which must end in .npz. One that exists is replaced.
     metadata : dict, optional
@@ -88,14 +89,18 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     kinds = _estimators()
     kind = type(model).__name__
     if type(model) not in kinds.values():
-        raise TypeError(f"model must be one of {', '.join(kinds)}; got {kind}")
+        last = ": save its last step, model[-1], for columns that the others have prepared" * (kind == "Pipeline")
+        raise TypeError(f"model must be one of {', '.join(kinds)}; got {kind}{last}")
     check_is_fitted(model)
     parameters = {name: _plain(value) for name, value in model.get_params(deep=False).items()}
     if parameters["penalty"] is _UNKNOWN:
         parameters["penalty"] = f"{type(model.penalty).__name__}{NOT_KEPT}"
     loss = model.loss
     if not isinstance(loss, (str, type(None), *LOSSES.values())):
-        raise TypeError(f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}")
+        raise TypeError(
+            f"model must have a loss of dapsgd's to be saved; got {type(loss).__name__}, whose code a file does not hold "
+            "(pickle keeps such a model, for whoever has the class)"
+        )
     kept = dict(metadata or {})
     if feature_names is not None:
         kept["feature_names"] = feature_names
@@ -107,6 +112,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         "estimator": kind,
         "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
         "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
+        "stream": list(model._stream),
         "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
         "summary": _summary(model._about(), kept),
         "metadata": kept,
@@ -322,7 +328,11 @@ def _rebuild(path: Path, kind: type, about: dict[str, Any]) -> Any:
             raise TypeError("loss")
         for name, value in dict(about["numbers"]).items():
             if name in _NUMBERS:
-                setattr(model, name, int(value) if name == "n_iter_" and math.isfinite(value) else float(value))
+                setattr(model, name, int(float(value)) if name in _COUNTS else float(value))
+        roughest, first = about.get("stream", (0.0, 0))  # which older files lack
+        model._stream = (float(roughest), int(first))
+        if min(roughest, first, *(getattr(model, name, 0) for name in _COUNTS)) < 0 or not math.isfinite(roughest):
+            raise ValueError("counts below zero")
         model.metadata_ = dict(about["metadata"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise FileFormatError(f"{path} is damaged: its description of the model makes no sense ({error})") from None

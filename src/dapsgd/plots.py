@@ -290,6 +290,9 @@ def plot_coef(
             alive = np.flatnonzero(coefs[k])
             ax.vlines(first + alive, 0.0, coefs[k, alive], color=colours[alive], linewidth=max(1.0, min(6.0, 300.0 / p)))
         ax.set_xlim(first - 0.5, first + p - 0.5)
+        if not coefs.any():
+            ax.set_ylim(-1.0, 1.0)
+            ax.text(0.5, 0.55, "all are zero", transform=ax.transAxes, ha="center", color="#666666")
         if 0 < len(runs) <= _FEW_GROUPS:
             _mark_groups(ax, groups, runs, first)
         if labels is None:

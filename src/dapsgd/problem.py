@@ -17,7 +17,7 @@ from ._handles import Handle
 from ._jit import kernel, run
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
-from ._terms import bind, check_loss, has_trait, prox_handle, run_prox, run_value, usable_regularizer
+from ._terms import bind, check_loss, has_trait, prox_handle, run_prox, run_value, try_loss, usable_regularizer
 from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
 from .partitions import Partitions
@@ -124,6 +124,7 @@ class Problem:
             raise ValueError(f"y must have at least one column; got shape {targets.shape}")
         if hasattr(type(self.loss), "check_targets"):
             targets = self.loss.check_targets(targets)
+        try_loss(self.loss, targets)
         single = targets.ndim == 1
         return np.array(targets.reshape(self.n, -1), dtype=self.dtype, order="C"), single
 

@@ -14,6 +14,7 @@ import numpy as np
 from .._arguments import argument, by_python
 from .._checks import known_name
 from .._disk_cache import is_cold
+from .._summaries import plain
 from ..io import Dataset
 from ._data import load_data
 from ._groups import parse_groups
@@ -60,6 +61,8 @@ def run(
     if dataset.y is None:
         raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
     read = time.perf_counter() - start
+    if "cv" in options and len(dataset.y) < 2:
+        raise ValueError(f"--cv needs at least 2 rows; {data} has {len(dataset.y)}")
     if options.get("cv", 0) > len(dataset.y):
         raise ValueError(f"--cv must be at most {len(dataset.y)}, the number of rows; got {options['cv']}")
     task, why = _task(task, loss, dataset.y)
@@ -132,6 +135,10 @@ def _notice(dataset: Any, model: Any) -> dict[str, str]:
     """Say what somebody may not have meant."""
     if model.penalty == "nuclear" and model.coef_.ndim == 1:
         return {"notice": "penalty nuclear is for several targets; of one it is the length of the coefficients"}
+    if dataset.y.dtype.kind != "U" and (dataset.y == dataset.y[:1]).all():
+        return {"notice": "the target is the same in every row: there is nothing to learn from them"}
+    if not model.coef_.any():
+        return {"notice": "all coefficients are zero: the penalty is too strong for any to be of use; see --alpha and --cv"}
     return _counting_column(dataset)
 
 
@@ -207,9 +214,12 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
             needed = "--task classification" if task == "regression" else "a loss for classes, such as --loss logistic"
             raise ValueError(f"--target holds text, such as {str(y[0])!r}: it needs {needed}")
         return "regression", "--task" if task == "regression" else "by the loss"
-    if task == "classification" or loss in _CLASSIFICATION:
+    if task == "classification" or loss in _CLASSIFICATION or text:
         if y.ndim == 2:
             raise ValueError("--target must be one column for --task classification")
+        if len(classes := np.unique(y)) < 2:
+            raise ValueError(f"--target must hold at least two classes; all rows are {plain(classes[0])}")
+    if task == "classification" or loss in _CLASSIFICATION:
         return "classification", "--task" if task == "classification" else "by the loss"
     if text:
         return "classification", "the target is text"

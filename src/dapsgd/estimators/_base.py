@@ -21,6 +21,7 @@ from .._summaries import (
     ON_SCALED,
     SCALED,
     about_accuracy,
+    about_batch,
     about_groups,
     about_result,
     as_html,
@@ -87,6 +88,8 @@ class LinearModel(BaseEstimator):
     _first_column: int = 0  # how the file of the data calls it, where columns have no names
     _target_names: Sequence[str] | None = None
     _rows_seen: int | None = None
+    _batch: int | None = None  # rows of the last batch, if there were batches since the last fit
+    _stream: tuple[float, int] = (0.0, 0)  # the roughest row's smoothness, and the size of the first batch
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -100,7 +103,7 @@ class LinearModel(BaseEstimator):
             text = text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
             if text:
                 raise not_numbers(text)
-        with naming_text(X):
+        with naming_text(X), self._naming_columns(X):
             read, y = validate_data(
                 self,
                 X,
@@ -189,9 +192,11 @@ class LinearModel(BaseEstimator):
             far = f"the duality gap is {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
         else:
             far = f"the residual is {result.residual:.1e}"
+        scale = "centre the columns of X and scale them to a like size"
+        remedy = f"or {scale}" if self.algorithm == "auto" else f"{scale}, or use algorithm='auto'"
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g} in {result.passes:.4g} passes over the data: {far}. "
-            "Raise max_passes or tol, centre the columns of X and scale them to a like size, or use algorithm='auto'",
+            f"Raise max_passes or tol, {remedy}",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -199,7 +204,7 @@ class LinearModel(BaseEstimator):
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
         self._store(result.x, result.intercept, problem)
-        self._rows_seen = problem.n
+        self._rows_seen, self._batch = problem.n, None
         self.n_iter_ = result.iterations
         self.objective_ = result.objective
         self.residual_ = result.residual
@@ -231,7 +236,7 @@ class LinearModel(BaseEstimator):
         start = self._start(problem)
         seen = getattr(self, "t_", 0) if start is not None else 0
         x = np.zeros(problem.packed_shape, problem.dtype) if start is None else start
-        roughest, first = getattr(self, "_stream", (0.0, 0)) if start is not None else (0.0, 0)
+        roughest, first = self._stream if start is not None else (0.0, 0)
         algorithm = self.algorithm if self.algorithm in _STREAMING else "p-sgd"
         roughest, first = max(roughest, _roughness(problem, x)), first or problem.n
         u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (self.workers or 8))
@@ -251,7 +256,7 @@ class LinearModel(BaseEstimator):
         result = solve(problem, x0=start, **options)
         self._keep(problem, result)
         self.t_, self._stream = seen + problem.n, (roughest, first)
-        self._rows_seen = self.t_
+        self._rows_seen, self._batch = self.t_, problem.n
 
     # Predicting.
 
@@ -386,7 +391,7 @@ class LinearModel(BaseEstimator):
 
     def _about_fit(self) -> dict[str, str]:
         """Return what is known of the fit, by title; of a model from an old file not much."""
-        rows = "" if self._rows_seen is None else f"{counted(self._rows_seen, 'row')}, "
+        rows = "" if self._rows_seen is None else f"{counted(self._rows_seen, 'row')}{' seen' * (self._batch is not None)}, "
         lines = {"data": f"{rows}{counted(self.n_features_in_, 'column')}"}
         if self.coef_.ndim == 2 and not hasattr(self, "classes_"):
             lines["data"] += f", {counted(len(self.coef_), 'target')}"
@@ -401,7 +406,7 @@ class LinearModel(BaseEstimator):
             W = self.result_.x if hasattr(self, "result_") else self.coef_
             lines["rank"] = f"{np.linalg.matrix_rank(W):,}"
         if hasattr(self, "result_"):
-            lines |= about_result(self.result_)
+            lines |= about_result(self.result_) if self._batch is None else about_batch(self.result_, self._batch)
             for name in ("objective", "coefficients", "rank") if self._scaled else ():
                 if name in lines and (name != "coefficients" or "jump" in lines[name]):
                     lines[name] += ON_SCALED

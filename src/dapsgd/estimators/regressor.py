@@ -20,6 +20,8 @@ __all__ = ["DAPRegressor", "RegressorBase"]
 
 Array = np.ndarray[Any, Any]
 
+_FOR_CLASSES = dict.fromkeys(("logistic", "multinomial", "squared_hinge", "hinge", "log_loss"), "DAPClassifier")
+
 
 class RegressorBase(RegressorMixin, LinearModel):
     """What the regressors share: losses, targets, the layout of coefficients, predictions."""
@@ -31,7 +33,7 @@ class RegressorBase(RegressorMixin, LinearModel):
             if has_trait(type(self.loss), "joint"):
                 raise ValueError(f"loss must be one for real targets; got {self.loss!r}: see DAPClassifier")
             return self.loss
-        known_name("loss", self.loss, ("squared", "huber", "poisson"))
+        known_name("loss", self.loss, ("squared", "huber", "poisson"), _FOR_CLASSES)
         if self.loss == "huber":
             return Huber(positive("delta", self.delta))
         return Squared(0.5) if self.loss == "squared" else Poisson()

@@ -248,7 +248,9 @@ def _check_number(path: Path, layout: _Layout, j: int, field: str, line: int) ->
             f"{where}: {field[:40]!r} is not a number", f"code the column as numbers, or leave it out with {argument('drop')}"
         ) from None
     if not math.isfinite(value):
-        raise FileFormatError(f"{where}: {field[:40]!r} is not finite")
+        raise FileFormatError(
+            f"{where}: {field[:40]!r} is not finite; correct it, or leave the column out with {argument('drop')}"
+        )
 
 
 def _with_arrow(path: Path, layout: _Layout, picked: Picked, text: bool, report: Callable[[int], None]) -> Iterator[Block]:

@@ -63,11 +63,17 @@ class Plan:
         result: Array = (first + np.arange(self.batch_size)) % self.rows
         return result
 
-    def next_stop(self, iteration: int) -> int:
-        """Return until where workers may run from an iteration on: to the next snapshot, or to the end."""
-        if self.refresh is None:
-            return self.max_iter
-        return min(self.max_iter, (iteration // self.refresh_every + 1) * self.refresh_every)
+    def next_stop(self, iteration: int, attended: bool = False) -> int:
+        """Return until where workers may run from an iteration on: to the next snapshot, or to the end.
+
+        If it is attended only to the next recorded point, because somebody may ask to stop there.
+        """
+        stops = [self.max_iter]
+        if self.refresh is not None:
+            stops.append((iteration // self.refresh_every + 1) * self.refresh_every)
+        if attended:
+            stops.append((iteration // self.record_every + 1) * self.record_every)
+        return min(stops)
 
     def is_due(self, iteration: int) -> bool:
         """Tell whether a snapshot is to be taken before this iteration."""
@@ -80,6 +86,10 @@ class Monitor(Protocol):
     @property
     def is_patient(self) -> bool:
         """Whether nobody waits for what is recorded, so that it may be reported later."""
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody looks at each recorded point and may ask to stop there."""
 
     def start(self) -> bool:
         """Take note of the start, before any clock runs; return True to end the run here."""

@@ -32,7 +32,7 @@ class Serial:
             while crew.iteration < plan.max_iter and not stop:
                 with crew.clock:
                     crew.refresh()
-                crew.prepare(min(crew.iteration + updates, plan.next_stop(crew.iteration)))
+                crew.prepare(min(crew.iteration + updates, plan.next_stop(crew.iteration, monitor.is_attended)))
                 began = time.perf_counter()
                 with crew.clock:
                     crew.advance()

@@ -20,7 +20,8 @@ class Threads:
     """Run workers in threads, as many at once as there are cores.
 
     Workers run until the end of the run, or until a recorded parameter waits to be evaluated or a checkpoint is due; then
-    they finish their current update and pause, off the clock, while the calling thread evaluates. All threads have ended
+    they finish their current update and pause, off the clock, while the calling thread evaluates. If there are callbacks they
+    run to each recorded point and no further, so that a run which is asked to stop ends right there. All threads have ended
     when ``run`` returns or raises, also after Ctrl-C.
 
     Parameters
@@ -49,7 +50,7 @@ class Threads:
             stop = monitor.start()
             plan.keeper.offer()
             while crew.iteration < plan.max_iter and not stop:
-                crew.prepare(plan.next_stop(crew.iteration))
+                crew.prepare(plan.next_stop(crew.iteration, monitor.is_attended))
                 with crew.clock:
                     crew.refresh()
                     self._slice(crew, team, monitor)
