@@ -124,10 +124,9 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
     if array.dtype.kind in "biu":
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
-        labels = ": for labels that are text use dapsgd.DAPClassifier, or -1 and +1" * (
-            name == "y" and array.dtype.kind in "OU"
-        )
-        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}{labels}")
+        is_labels = name == "y" and array.dtype.kind in "OU"
+        remedy = ": for labels that are text use dapsgd.DAPClassifier, or -1 and +1" if is_labels else ""
+        raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}{remedy}")
     if dtype is None:
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
     array = array.astype(dtype, copy=False)

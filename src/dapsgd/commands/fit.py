@@ -87,6 +87,7 @@ def run(
     model._target_names = dataset.target_names
     model._first_column = int(dataset.zero_based is False)
     _draw(model, pictures, dataset.feature_names)
+    model.verbose = False  # that it was fitted with a bar is nothing to keep
     _save(model, out, data, dataset, reading, task, scaled)
     return {
         "task": task,
