@@ -281,7 +281,7 @@ def test_simulate_on_the_command_line(tmp_path):
         (("--work", "0", "--prox", "0", "--apply", "0"), "must not both be 0"),
         (("--out", "x.foo"), "--out must end in one of"),
         (("--workers", "8..1"), "workers must be like 1..64"),
-        (("--case", "lasso"), "did you mean 'group-lasso'"),
+        (("--case", "lasso"), "did you mean 'l1'"),
         (("--workers", "many"), "workers must be like 1..64"),
         (("--work", "1", "--prox", "1", "--apply", "1", "--model", "expo"), "did you mean 'exponential'"),
         (("--out", "no/such/folder/x.png"), "does not exist"),

@@ -105,9 +105,12 @@ def known_name(name: str, value: Any, allowed: Iterable[str], elsewhere: Mapping
         raise TypeError(f"{name} must be one of {', '.join(map(repr, choices))}; got {_show(value)}")
     if value in choices:
         return value
-    near = difflib.get_close_matches(value.lower().replace("_", "-"), choices, n=1, cutoff=0.55) or (
-        difflib.get_close_matches(value.lower(), choices, n=1, cutoff=0.55)
-    )
+    asked = value.lower()
+    near = [choice for choice in choices if asked and choice.startswith(asked)] or [
+        choice
+        for spelling in (asked.replace("_", "-"), asked)
+        for choice in difflib.get_close_matches(spelling, choices, n=1, cutoff=0.55)
+    ]
     meant = elsewhere.get(value.lower().replace("-", "_"), repr(near[0]) if near else "")
     hint = f" (did you mean {meant}?)" if meant else ""
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}{hint}")
