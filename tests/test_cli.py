@@ -71,8 +71,10 @@ def test_a_result_draws_itself(tmp_path):
 def test_a_picture_that_cannot_be_saved_leaves_nothing(tmp_path):
     problem = cases.problem()
     figure = ds.solve(problem).plot()
-    with pytest.raises(ValueError, match=r"[Ff]ormat"):
+    with pytest.raises(ValueError, match=r"path must end in one of .*svg.*; got 'picture.nonsense'"):
         plots.save(figure, tmp_path / "picture.nonsense")
+    with pytest.raises(FileNotFoundError, match=r"the folder .*no does not exist"):
+        plots.save(figure, tmp_path / "no" / "picture.svg")
     assert list(tmp_path.iterdir()) == []
 
 

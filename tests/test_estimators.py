@@ -755,7 +755,11 @@ CALLS = {
     "nan in y": (lambda: DAPRegressor().fit(X, np.full_like(Y, np.nan)), ValueError, "y"),
     "weights": (lambda: DAPRegressor().fit(X, Y, -np.ones(N)), ValueError, "sample_weight"),
     "zero weights": (lambda: DAPRegressor().fit(X, Y, np.zeros(N)), ValueError, "sample_weight"),
-    "short weights": (lambda: DAPRegressor().fit(X, Y, [1.0]), ValueError, "sample_weight"),
+    "short weights": (
+        lambda: DAPRegressor().fit(X, Y, [1.0]),
+        ValueError,
+        f"sample_weight must have one entry for each of the {N} rows",
+    ),
     "one class": (lambda: DAPClassifier().fit(X, np.ones(N)), ValueError, "two classes"),
     "class weight": (lambda: DAPClassifier(class_weight="even").fit(X, TWO), ValueError, "class_weight"),
     "unknown class": (lambda: DAPClassifier(class_weight={"maybe": 1.0}).fit(X, TWO), ValueError, "class_weight"),

@@ -305,7 +305,7 @@ def test_odd_counts_in_a_file(tmp_path):
     models.save(ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0]), tmp_path / "m.npz")
     stored = dict(np.load(tmp_path / "m.npz"))
     about = json.loads(stored["about"].tobytes())
-    odd = [{"stream": stream} for stream in ([1.0, -1], [math.inf, 1], ["a", 1], [1.0], None)]
+    odd = [{"stream": stream} for stream in ([1.0, -1], [math.inf, 1], [-1.0, 1], ["a", 1], [1.0], None)]
     for change in (*odd, {"numbers": {"t_": -1}}, {"numbers": {"t_": math.nan}}):
         text = json.dumps(about | change).encode()
         np.savez(tmp_path / "odd.npz", **stored | {"about": np.frombuffer(text, np.uint8)})

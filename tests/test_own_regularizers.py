@@ -1,5 +1,6 @@
 """Regularisers of a user's own: what is found wrong with them, and how it is said."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -157,6 +158,45 @@ def test_a_derivative_that_is_not_that_of_the_value_is_named(scale):
     if scale >= 1e-9:
         with pytest.raises(ValueError, match=r"Backwards.derivative is not that of Backwards.value: at pred="):
             ds.Problem(X, Y, Backwards(scale))
+
+
+class BackwardsLog(NamedTuple):
+    """A loss that is not defined everywhere, whose derivative is wrong where it is."""
+
+    scale: float
+
+    def value(self, pred, y):
+        return self.scale * (pred - y * math.log(pred))
+
+    def derivative(self, pred, y):
+        return -self.scale * (1.0 - y / pred)
+
+
+class RightLog(BackwardsLog):
+    def derivative(self, pred, y):
+        return self.scale * (1.0 - y / pred)
+
+
+def test_a_derivative_is_tried_where_the_loss_is_defined():
+    counts = np.arange(1.0, 1.0 + len(Y))
+    ds.Problem(X, counts, RightLog(1.0))
+    with pytest.raises(ValueError, match=r"BackwardsLog.derivative is not that of BackwardsLog.value"):
+        ds.Problem(X, counts, BackwardsLog(1.0))
+
+
+class OutOfRange(Right):
+    """A regulariser whose value raises."""
+
+    def value(self, w):
+        if w.size > 0:
+            raise KeyError("depth")
+        return 0.0
+
+
+def test_an_error_in_compiled_code_comes_with_the_name_of_the_class():
+    with pytest.raises(KeyError) as caught:
+        ds.Problem(X, Y, regularizer=OutOfRange(0.1)).objective(np.zeros(X.shape[1]))
+    assert caught.value.__notes__ == ["raised by the compiled code of OutOfRange"]
 
 
 def test_a_prox_is_tried_once_for_a_shape(monkeypatch):

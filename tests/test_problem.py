@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 import dapsgd as ds
 from dapsgd import rows as rows_module
-from dapsgd._jit import compiled
+from dapsgd._jit import compiled, run
+from dapsgd.columns import add_up, no_columns
 
 from . import cases
 
@@ -269,10 +270,52 @@ def test_data_in_c_order_is_not_copied_and_targets_are():
     y[:] = 0.0
     weights[:] = 1.0
     assert problem.objective(np.ones(P)) == before
-    fortran = np.asfortranarray(X)
-    problem = ds.Problem(fortran, y)
-    assert not np.shares_memory(problem._rows.X, fortran)
-    assert problem._rows.X.flags.c_contiguous
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_data_in_f_order_is_copied_only_for_workers_that_read_rows(kind):
+    rng, single = np.random.default_rng(7), kind is np.float32
+    X = np.asfortranarray(rng.standard_normal((400, 30)).astype(kind))
+    y = X[:, :3].sum(axis=1)
+    for regularizer in (ds.L1(0.05), ds.GroupLasso(0.05, 5), ds.FusedLasso(0.05), ds.NuclearNorm(0.05), ds.Zero()):
+        targets = np.stack([y, -y], axis=1) if isinstance(regularizer, ds.NuclearNorm) else y
+        problem, rows = (ds.Problem(data, targets, regularizer=regularizer) for data in (X, np.ascontiguousarray(X)))
+        for algorithm in ("auto", "fista"):
+            options = {"tol": 1e-5 if single else 1e-10}
+            found = ds.solve(problem, algorithm, **options)
+            assert found.converged
+            np.testing.assert_allclose(found.x, ds.solve(rows, algorithm, **options).x, atol=1e-3 if single else 1e-6)
+        assert np.shares_memory(problem._rows.X, X)
+        assert "by rows" not in problem._facts
+        options = {"max_iter": 200, "seed": 0, "workers": 1}
+        for algorithm in ("dap-sgd", "dap-svrg"):
+            found, expected = (ds.solve(posed, algorithm, **options).x for posed in (problem, rows))
+            np.testing.assert_allclose(found, expected, rtol=1e-3 if single else 1e-9, atol=1e-6)  # the step may be rounded
+        assert problem._by_rows.X.flags.c_contiguous
+
+
+@pytest.mark.parametrize("loss", [ds.Squared(), ds.Logistic()])
+def test_sets_of_columns_are_the_same_in_either_order(loss):
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((1500, 40)), np.sign(rng.standard_normal(1500))
+    index = np.array([30, 2, 17])
+    for roughly in (False, True):
+        chosen = []
+        for data in (X, np.asfortranarray(X)):
+            columns = no_columns(ds.Problem(data, y, loss=loss), roughly)
+            columns.add(index)
+            chosen.append(columns.transpose_times(np.ones((1500, 1))))
+        np.testing.assert_array_equal(*chosen)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_sums_of_columns_are_the_same_in_either_order(kind):
+    X = np.random.default_rng(3).integers(-9, 9, (1500, 40)).astype(kind)
+    index = np.array([2, 17, 30])
+    for data in (X, np.asfortranarray(X), np.asfortranarray(X)[100:1400]):
+        out = np.empty((3, len(data)), kind)
+        run(add_up, data, index, out, 0, len(data))
+        np.testing.assert_array_equal(out, [data[:, place + 1 :].sum(axis=1) for place in index])
 
 
 def test_a_memory_map_is_not_copied(tmp_path):
@@ -283,7 +326,7 @@ def test_a_memory_map_is_not_copied(tmp_path):
 @pytest.mark.parametrize("form", [form for form in FORMS if form[:3] in ("CSR", "CSC", "COO", "LIL")])
 def test_sparse_rows_hold_every_entry_once_and_in_order(form):
     X = data(np.random.default_rng(13))
-    rows = ds.Problem(FORMS[form](X, None), np.ones(N))._rows
+    rows = ds.Problem(FORMS[form](X, None), np.ones(N))._by_rows
     for i in range(N):
         columns = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
         assert (columns == np.flatnonzero(X[i])).all()

@@ -17,7 +17,7 @@ import numpy as np
 
 __all__ = [
     "all_finite",
-    "check_finite_csr",
+    "check_finite_sparse",
     "finite_array",
     "flag",
     "fraction",
@@ -147,9 +147,10 @@ def not_finite(name: str, *where: int) -> ValueError:
     )
 
 
-def check_finite_csr(name: str, matrix: Any) -> None:
-    """Raise ``ValueError`` if an entry of a CSR matrix is NaN or infinite."""
+def check_finite_sparse(name: str, matrix: Any) -> None:
+    """Raise ``ValueError`` if an entry of a CSR or CSC matrix is NaN or infinite."""
     if not all_finite(matrix.data):
+        matrix = matrix.tocsr()
         entry = int(np.argmin(np.isfinite(matrix.data)))
         row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
         raise not_finite(name, row, int(matrix.indices[entry]))

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .rows import is_sparse
+
 __all__ = ["fact_of", "problem_facts"]
 
 _BLOCK = 1 << 24  # bytes of an array that are looked at at once
@@ -58,7 +60,7 @@ def _feed_code(update: Callable[[Any], None], code: Any) -> None:
 def problem_facts(problem: Any) -> dict[str, Any]:
     """Return the fingerprints of a problem, under the names that a user knows its parts by."""
     return {
-        "X": problem._fact("fingerprint", lambda: fact_of(problem._rows)),
+        "X": problem._fact("fingerprint", lambda: fact_of(problem._by_rows if is_sparse(problem._rows) else problem._rows)),
         "y": fact_of(problem._targets),
         "sample_weight": fact_of(problem._weights),
         "loss": f"{type(problem.loss).__name__} {fact_of(problem.loss)}",

@@ -167,11 +167,11 @@ def _explaining(arguments: tuple[Any, ...]) -> Iterator[None]:
 
 
 def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
-    """Turn numba's pages about a user's term into a sentence and the few lines that say where."""
+    """Turn numba's pages about a user's term into a sentence that says where; name the term, if it is one that raised."""
     from numba.core.errors import NumbaError
 
+    names = ", ".join(sorted({type(a).__name__ for a in _parts(arguments) if is_foreign(a)}))
     if isinstance(error, NumbaError):
-        names = ", ".join(sorted({type(a).__name__ for a in _parts(arguments) if is_foreign(a)})) or "a term"
         text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
         said = [line.strip() for line in text.splitlines() if line.strip()]
         where = next((line for line in said if line.startswith("File ") and _PACKAGE not in line), "")
@@ -181,7 +181,9 @@ def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
         if "<class 'function'>" in reason:
             reason += "; a function that it calls needs @numba.njit"
         place = f" ({where.rstrip(':')})" if where else ""
-        raise CompilationError(f"{names} could not be compiled: {reason}{place}") from error
+        raise CompilationError(f"{names or 'a term'} could not be compiled: {reason}{place}") from error
+    if names:
+        error.add_note(f"raised by the compiled code of {names}")
 
 
 def _parts(arguments: Any) -> Iterator[Any]:

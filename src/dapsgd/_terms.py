@@ -40,7 +40,9 @@ def try_loss(loss: Any, targets: Array) -> None:
             try:
                 slope, doubt = _slope(loss, pred, y)
                 given = float(loss.derivative(pred, y))
-            except Exception:  # what only compiled code can call is left to it
+            except (ArithmeticError, ValueError):  # not defined there, as a logarithm; compiled, it is NaN or infinite
+                continue
+            except Exception:  # the compiler says it with the line, or what it is about is for compiled code only
                 return
             points += 1
             if math.isfinite(slope + given) and abs(slope - given) > 1e-3 * (abs(slope) + abs(given)) + doubt:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import gram, working_set
 from .descent import make_units
-from .rows import CsrRows, is_mapped
+from .rows import is_mapped, is_sparse
 from .steps import InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
     few = gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n)
     if few and gram.is_direct(problem):
         return "gram", "nothing is penalised, so that the answer solves a linear system"
-    sparse, mapped = isinstance(problem._rows, CsrRows), is_mapped(problem._rows)
+    sparse, mapped = is_sparse(problem._rows), is_mapped(problem._rows)
     if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
         parts = "parts" if make_units(problem._bound, problem.shape) is not None else "jumps"
         return "working-set", f"the regulariser falls into {parts}, of which many may stay zero"

@@ -88,10 +88,10 @@ def demo(
     """
     from . import demo as demonstration
     from .experiments._busy import say_if_busy
-    from .plots import save
+    from .plots import check_picture, save
 
     with _explained():
-        _check_picture(out)
+        check_picture(out, "--out")
     try:
         say = partial(typer.echo, err=True)
         say_if_busy(say, "run it again when they have ended")
@@ -251,6 +251,7 @@ def fit(
     """Fit a regularised linear model to a file of data, and write it to a model file."""
     from .commands import fit as command
     from .commands._summary import table
+    from .plots import check_picture
 
     reading = _given(
         target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype,
@@ -264,7 +265,7 @@ def fit(
     pictures: dict[str, Path] = _given(**{"plot": plot, "plot-cv": plot_cv, "plot-path": plot_path})
     with _explained(checkpoint):
         for name, path in pictures.items():
-            _check_picture(path, f"--{name}")
+            check_picture(path, f"--{name}")
         about = command.run(
             data, out, pictures=pictures, reading=reading, options=options, task=task, loss=loss, groups=groups,
             scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
@@ -326,11 +327,12 @@ def show(
 ) -> None:
     """Print the summary of a model file."""
     from .models import load
+    from .plots import check_picture
 
     with _explained():
         loaded = load(model)
         if plot is not None:
-            _check_picture(plot, "--plot")
+            check_picture(plot, "--plot")
             loaded.plot_coef(plot)
     typer.echo(str(loaded))
     if plot is not None:
@@ -370,12 +372,12 @@ def simulate(
     from .experiments.cases import CASES
     from .experiments.simulate import parse_workers, picture, table
     from .experiments.simulate import simulate as run
-    from .plots import save
+    from .plots import check_picture, save
 
     with _explained():
         known_name("--case", case, CASES, {"lasso": "'l1'"})
         counts = parse_workers(workers)
-        _check_picture(out)
+        check_picture(out, "--out")
         simulations, title = _simulations(case, counts, work, prox, apply, model, masters)
         options: dict[str, Any] = {"max_delay": max_delay, "seed": seed}
         scalings = [run(algorithm, simulation, counts, **options) for algorithm, simulation in simulations.items()]
@@ -483,20 +485,6 @@ def _as_called(message: str) -> str:
     name, space, rest = message.partition(" ")
     known = name != "data" and name in inspect.signature(fit).parameters
     return f"--{name.replace('_', '-')}{space}{rest}" if known else message
-
-
-def _check_picture(path: Path, option: str = "--out") -> None:
-    """Say before any work if a picture cannot be saved there."""
-    from .plots import pyplot
-
-    if not path.parent.is_dir():
-        raise ValueError(f"{option}: the folder {path.parent} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{option} must be a file; {path} is a folder")
-    known = sorted(pyplot().figure().canvas.get_supported_filetypes())
-    pyplot().close()
-    if path.suffix and path.suffix[1:].lower() not in known:
-        raise ValueError(f"{option} must end in one of {', '.join(known)}; got {path.name!r}")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ Array = np.ndarray[Any, Any]
 
 _ROOM = 1 << 28  # bytes for columns, so that they need not be moved when there are more of them
 _BLOCK = 4096  # rows that are scaled and multiplied at a time
+_IN_CACHE = 512  # rows whose sums stay in the first cache while columns are added to them
 _WORTH_HALVING = 256  # columns whose products with each other cost more than another call of BLAS
 _SAFE = 1e15  # weights up to this, and down to its inverse, may be in single precision; smaller ones do not matter beside them
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
@@ -367,21 +368,43 @@ def scale_columns(columns: Any, factors: Array, out: Scaled, first: int, last: i
 
 @kernel
 def gather(X: Array, index: Array, out: Array, first: int, last: int) -> None:
-    """Write columns of rows ``first:last`` of X to the rows of ``out``."""
-    for i in range(first, last):
+    """Write columns of rows ``first:last`` of X to the rows of ``out``, along the order of X in memory."""
+    if X.strides[0] < X.strides[1]:
         for c in range(index.size):
-            out[c, i] = X[i, index[c]]
+            for i in range(first, last):
+                out[c, i] = X[i, index[c]]
+    else:
+        for i in range(first, last):
+            for c in range(index.size):
+                out[c, i] = X[i, index[c]]
 
 
 @kernel
 def add_up(X: Array, index: Array, out: Array, first: int, last: int) -> None:
     """Write the sums of all columns after each of some increasing places, of rows ``first:last``, to the rows of ``out``."""
+    if X.strides[0] < X.strides[1]:
+        for start in range(first, last, _IN_CACHE):
+            add_up_columns(X, index, out, start, min(start + _IN_CACHE, last))
+        return
     for i in range(first, last):
         total, stop = 0.0, X.shape[1]
         for c in range(index.size - 1, -1, -1):
             total += sum_between(X[i], index[c] + 1, stop)
             out[c, i] = total
             stop = index[c] + 1
+
+
+@kernel
+def add_up_columns(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+    """Do so for a few rows, column by column."""
+    totals, stop = np.zeros(last - first), X.shape[1]
+    for c in range(index.size - 1, -1, -1):
+        for j in range(index[c] + 1, stop):
+            for i in range(totals.size):
+                totals[i] += X[first + i, j]
+        for i in range(totals.size):
+            out[c, first + i] = totals[i]
+        stop = index[c] + 1
 
 
 @kernel(fastmath={"reassoc", "contract"})

@@ -20,7 +20,6 @@ True
 from __future__ import annotations
 
 import json
-import math
 import os
 import struct
 import zipfile
@@ -31,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from ._checks import non_negative
 from ._files import replacing
 from .errors import FileFormatError
 from .losses import LOSSES
@@ -84,8 +84,6 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     from sklearn.utils.validation import check_is_fitted
 
     path = _check_path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist")
     kinds = _estimators()
     kind = type(model).__name__
     if type(model) not in kinds.values():
@@ -331,7 +329,8 @@ def _rebuild(path: Path, kind: type, about: dict[str, Any]) -> Any:
                 setattr(model, name, int(float(value)) if name in _COUNTS else float(value))
         roughest, first = about.get("stream", (0.0, 0))  # which older files lack
         model._stream = (float(roughest), int(first))
-        if min(roughest, first, *(getattr(model, name, 0) for name in _COUNTS)) < 0 or not math.isfinite(roughest):
+        non_negative("stream", roughest)
+        if min(first, *(getattr(model, name, 0) for name in _COUNTS)) < 0:
             raise ValueError("counts below zero")
         model.metadata_ = dict(about["metadata"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:

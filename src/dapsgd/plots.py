@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .path import Path
     from .result import Result, Trace
 
-__all__ = ["COLOURS", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
+__all__ = ["COLOURS", "check_picture", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
@@ -427,7 +428,23 @@ def _plain_numbers(axis: Any) -> None:
         axis.set_minor_locator(NullLocator())
 
 
+def check_picture(path: Any, argument: str = "path") -> None:
+    """Raise if a picture cannot be saved there: no such folder, a folder itself, or a kind of file nobody can draw."""
+    pyplot()  # if it is missing, say so before anything else
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    path = pathlib.Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{argument}: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{argument} must be a file; {path} is a folder")
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if path.suffix and path.suffix[1:].lower() not in known:
+        raise ValueError(f"{argument} must end in one of {', '.join(known)}; got {path.name!r}")
+
+
 def save(figure: Figure, path: Any) -> None:
     """Save a picture, whole or not at all."""
+    check_picture(path)
     with replacing(path, ending=".png") as temporary:
         figure.savefig(temporary, dpi=150)

@@ -43,8 +43,9 @@ class Problem:
     Parameters
     ----------
     X : array, memory map or SciPy sparse matrix, shape (n, p), or Partitions
-        The data, float32 or float64; other numbers are converted to float64. A dense array that is not in C order is copied
-        once, because workers read rows; a memory map never is. Sparse formats other than CSR are converted. Or files
+        The data, float32 or float64; other numbers are converted to float64. A dense array in C or F order is not copied,
+        but for workers that read rows one at a time, which need a copy of one in F order, as of CSC in CSR; a memory map
+        never is. Other sparse formats are converted. Or files
         that workers on a cluster open, with their targets: :class:`dapsgd.Partitions`.
     y : array, shape (n,) or (n, q)
         The targets. With two dimensions the parameter w is p x q.
@@ -232,7 +233,7 @@ class Problem:
     def part(self, block: slice) -> Problem:
         """Return the problem of some successive rows; a mean over all rows is the mean over parts, weighted by their rows."""
         other = copy.copy(self)
-        other._rows = _rows.part(self._rows, block)
+        other._rows = _rows.part(self._by_rows, block)
         other._targets, other._weights = self._targets[block], self._weights[block]
         other.n, other._facts = block.stop - block.start, {}
         return other
@@ -255,7 +256,7 @@ class Problem:
     @property
     def bytes(self) -> int:
         """The size of the data in this process."""
-        return int(_rows.entries(self._rows) * (self.dtype.itemsize + 4 * isinstance(self._rows, _rows.CsrRows)))
+        return int(_rows.entries(self._rows) * (self.dtype.itemsize + 4 * _rows.is_sparse(self._rows)))
 
     # What algorithms call: a packed parameter, with the intercept in an additional last row.
 
@@ -408,14 +409,19 @@ class Problem:
         return not largest <= float(np.finfo(self.dtype).max)
 
     @property
+    def _by_rows(self) -> Any:
+        """The data in a form that gives rows fast."""
+        return self._fact("by rows", lambda: _rows.by_rows(self._rows))
+
+    @property
     def _by_columns(self) -> Any:
         """Sparse data in a form that gives columns fast."""
         return self._fact("by columns", lambda: _rows.matrix(self._rows).tocsc())
 
     @property
     def storage(self) -> str:
-        """How the data is kept: ``"dense"`` or ``"CSR"``."""
-        return "CSR" if isinstance(self._rows, _rows.CsrRows) else "dense"
+        """How the data is kept: ``"dense"``, ``"CSR"`` or ``"CSC"``."""
+        return type(self._rows).__name__.removesuffix("Rows").upper() if _rows.is_sparse(self._rows) else "dense"
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is an address in this process."""

@@ -15,20 +15,23 @@ from __future__ import annotations
 import math
 import mmap
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ._checks import check_finite_csr, finite_array
+from ._checks import check_finite_sparse, finite_array
 from ._jit import kernel
 from ._loops import fill
 from ._memory import require_memory
 from .errors import NumbersTooLargeError
 
 __all__ = [
+    "CscRows",
     "CsrRows",
     "DenseRows",
     "FarRows",
+    "by_rows",
+    "is_sparse",
     "make_rows",
     "predict",
     "spectral_norm_squared",
@@ -43,7 +46,7 @@ _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
 class DenseRows(NamedTuple):
-    """Rows of a dense matrix, C-contiguous unless it is a memory map in another order."""
+    """Rows of a dense matrix; :func:`by_rows` gives one whose rows are contiguous, unless it lies in a file."""
 
     X: Array
     intercept: bool
@@ -152,6 +155,16 @@ class CsrRows(NamedTuple):
                     out[self.columns, k] += scale[k]
 
 
+class CscRows(NamedTuple):
+    """A compressed sparse column matrix, for products with all of its rows; :func:`by_rows` gives its rows."""
+
+    data: Array
+    indices: Array
+    indptr: Array
+    rows: int
+    intercept: bool
+
+
 class FarRows:
     """Rows that are not in this process: whole passes over them are made elsewhere."""
 
@@ -181,6 +194,9 @@ class FarRows:
         raise NotImplementedError
 
 
+Rows: TypeAlias = DenseRows | CsrRows | CscRows
+
+
 @kernel(fastmath={"reassoc", "contract"})
 def inner(row: Array, x: Array) -> float:
     """Return the inner product of a row with the first entries of x, added in any order."""
@@ -199,39 +215,55 @@ def weighted_sum(row: Array, x: Array, out: Array) -> None:
             out[k] += row[j] * x[j, k]
 
 
-def make_rows(X: Any, fit_intercept: bool) -> DenseRows | CsrRows:
-    """Check a data matrix and return its rows; a dense array in memory is copied only if it is not in C order."""
+def make_rows(X: Any, fit_intercept: bool) -> DenseRows | CsrRows | CscRows:
+    """Check a data matrix and return its rows; a dense array in memory is copied only if its order is neither C nor F."""
     if hasattr(X, "tocsr"):  # every SciPy sparse format has it; importing scipy.sparse only to ask costs 0.2 s
-        return _csr_rows(X, fit_intercept)
+        return _sparse_rows(X, fit_intercept)
     if isinstance(X, np.ndarray):
         _check_memory(X)
     array = finite_array("X", X)
     _check_shape(array.shape)
-    if not isinstance(X, np.memmap):
+    if not isinstance(X, np.memmap) and not array.flags.f_contiguous:
         array = np.ascontiguousarray(array)
     return DenseRows(np.asarray(array), fit_intercept)
 
 
+def by_rows(rows: Rows | FarRows) -> DenseRows | CsrRows | FarRows:
+    """Return the rows for code that looks at one at a time; dense ones in a file stay in their order."""
+    if isinstance(rows, CscRows):
+        found = matrix(rows).tocsr()
+        return CsrRows(found.data, found.indices, found.indptr, found.shape[1], rows.intercept)
+    if not isinstance(rows, DenseRows) or rows.X.flags.c_contiguous or is_mapped(rows):
+        return rows
+    require_memory(rows.X.nbytes, "a copy of X in C order", "use algorithm 'auto' or 'fista', or a memory map")
+    return DenseRows(np.ascontiguousarray(rows.X), rows.intercept)
+
+
 def _check_memory(X: Array) -> None:
     """Refuse data whose copy would need more memory than there is."""
-    if X.dtype not in (np.float32, np.float64) or not (X.flags.c_contiguous or isinstance(X, np.memmap)):
+    stays = X.flags.forc or isinstance(X, np.memmap)
+    if X.dtype not in (np.float32, np.float64) or not stays:
         size = X.size * (4 if X.dtype == np.float32 else 8)
-        require_memory(size, f"a copy of X, which is {X.dtype} and not float32 or float64 in C order,", "convert it in a file")
+        wanted = "float32 or float64 in C or F order"
+        require_memory(size, f"a copy of X, which is {X.dtype} and not {wanted},", "convert it in a file")
 
 
-def _csr_rows(X: Any, fit_intercept: bool) -> CsrRows:
+def _sparse_rows(X: Any, fit_intercept: bool) -> CsrRows | CscRows:
     if X.ndim != 2:
         raise ValueError(f"X must be two-dimensional; got {X.ndim} dimension(s)")
     _check_shape(X.shape)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X must hold real numbers; got dtype {X.dtype}")
-    matrix = X.tocsr()
+    matrix = X if X.format == "csc" else X.tocsr()
     if not matrix.has_canonical_format:  # duplicates, or columns out of order
         matrix = matrix.copy()
         matrix.sum_duplicates()
-    check_finite_csr("X", matrix)
+    check_finite_sparse("X", matrix)
     kind = matrix.dtype if matrix.dtype in (np.float32, np.float64) else np.float64
-    return CsrRows(matrix.data.astype(kind, copy=False), matrix.indices, matrix.indptr, matrix.shape[1], fit_intercept)
+    entries = matrix.data.astype(kind, copy=False), matrix.indices, matrix.indptr
+    if matrix.format == "csc":
+        return CscRows(*entries, matrix.shape[0], fit_intercept)
+    return CsrRows(*entries, matrix.shape[1], fit_intercept)
 
 
 def _check_shape(shape: tuple[int, ...]) -> None:
@@ -241,17 +273,22 @@ def _check_shape(shape: tuple[int, ...]) -> None:
         raise ValueError(f"X must have at least one row and one column; got shape {shape}")
 
 
-def matrix(rows: DenseRows | CsrRows) -> Any:
+def matrix(rows: Rows) -> Any:
     """Return the data matrix as NumPy or SciPy knows it, without a copy."""
     if isinstance(rows, DenseRows):
         return rows.X
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csc_matrix, csr_matrix
 
-    shape = (len(rows.indptr) - 1, rows.columns)
-    return csr_matrix((rows.data, rows.indices, rows.indptr), shape=shape, copy=False)
+    kind = csc_matrix if isinstance(rows, CscRows) else csr_matrix
+    return kind((rows.data, rows.indices, rows.indptr), shape=shape(rows), copy=False)
 
 
-def is_mapped(rows: DenseRows | CsrRows) -> bool:
+def is_sparse(rows: Rows | FarRows) -> bool:
+    """Tell whether only the entries that are not zero are stored."""
+    return isinstance(rows, (CsrRows, CscRows))
+
+
+def is_mapped(rows: Rows) -> bool:
     """Tell whether the data lies in a file."""
     array: Any = rows.X if isinstance(rows, DenseRows) else rows.data
     while array is not None and not isinstance(array, (np.memmap, mmap.mmap)):
@@ -287,30 +324,31 @@ def stack(parts: list[DenseRows | CsrRows]) -> DenseRows | CsrRows:
     return CsrRows(whole.data, whole.indices, whole.indptr, first.columns, first.intercept)
 
 
-def entries(rows: DenseRows | CsrRows | FarRows) -> int:
+def entries(rows: Rows | FarRows) -> int:
     """Return how many numbers are stored in this process."""
     if isinstance(rows, FarRows):
         return 0
     return rows.X.size if isinstance(rows, DenseRows) else rows.data.size
 
 
-def shape(rows: DenseRows | CsrRows | FarRows) -> tuple[int, int]:
+def shape(rows: Rows | FarRows) -> tuple[int, int]:
     """Return the number of rows and of columns, the intercept not counted."""
     if isinstance(rows, FarRows):
         return rows.n, rows.p
     if isinstance(rows, DenseRows):
         return rows.X.shape[0], rows.X.shape[1]
-    return len(rows.indptr) - 1, rows.columns
+    lines = len(rows.indptr) - 1
+    return (rows.rows, lines) if isinstance(rows, CscRows) else (lines, rows.columns)
 
 
-def dtype(rows: DenseRows | CsrRows | FarRows) -> np.dtype[Any]:
+def dtype(rows: Rows | FarRows) -> np.dtype[Any]:
     """Return the type of the numbers."""
     if isinstance(rows, FarRows):
         return rows.dtype
     return rows.X.dtype if isinstance(rows, DenseRows) else rows.data.dtype
 
 
-def predict(rows: DenseRows | CsrRows | FarRows, x: Array) -> Array:
+def predict(rows: Rows | FarRows, x: Array) -> Array:
     """Return the predictions of every row for a packed parameter."""
     if isinstance(rows, FarRows):
         return rows.predict(x)
@@ -321,7 +359,7 @@ def predict(rows: DenseRows | CsrRows | FarRows, x: Array) -> Array:
     return result
 
 
-def transpose_times(rows: DenseRows | CsrRows | FarRows, d: Array) -> Array:
+def transpose_times(rows: Rows | FarRows, d: Array) -> Array:
     """Return ``X.T @ d``, with the sum of d as the intercept's entry."""
     if isinstance(rows, FarRows):
         return rows.transpose_times(d)
@@ -331,7 +369,7 @@ def transpose_times(rows: DenseRows | CsrRows | FarRows, d: Array) -> Array:
     return result
 
 
-def squared_norms(rows: DenseRows | CsrRows | FarRows) -> Array:
+def squared_norms(rows: Rows | FarRows) -> Array:
     """Return the squared Euclidean norm of every row, the intercept's 1 included."""
     if isinstance(rows, FarRows):
         return rows.squared_norms()
@@ -346,7 +384,7 @@ def squared_norms(rows: DenseRows | CsrRows | FarRows) -> Array:
     return norms + 1.0 if rows.intercept else norms
 
 
-def spectral_norm_squared(rows: DenseRows | CsrRows | FarRows, weights: Array) -> float:
+def spectral_norm_squared(rows: Rows | FarRows, weights: Array) -> float:
     """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of ``X.T @ diag(weights) @ X``."""
     n, p = shape(rows)
     size = p + rows.intercept

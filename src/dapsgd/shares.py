@@ -53,7 +53,7 @@ def share_step(problem: Problem, shares: Array, x0: Array, blocks: int = 1) -> f
 def _smoothness(problem: Problem, start: int, stop: int) -> float:
     """Return the largest eigenvalue of the mean of ``w_i x_i x_i^T`` over some rows."""
     count = stop - start
-    entries = _rows.entries(_rows.part(problem._rows, slice(start, stop)))
+    entries = _rows.entries(_rows.part(problem._by_rows, slice(start, stop)))
     if entries <= _ENTRIES:
         return _eigenvalue(problem, [slice(start, stop)])
     width = max(1, int(count * _ENTRIES / entries / _PIECES))
@@ -61,6 +61,6 @@ def _smoothness(problem: Problem, start: int, stop: int) -> float:
 
 
 def _eigenvalue(problem: Problem, pieces: list[slice]) -> float:
-    rows = _rows.stack([_rows.part(problem._rows, piece) for piece in pieces])
+    rows = _rows.stack([_rows.part(problem._by_rows, piece) for piece in pieces])
     weights = np.concatenate([problem._weights[piece] for piece in pieces])
     return _rows.spectral_norm_squared(rows, weights) / len(weights)

@@ -58,7 +58,7 @@ def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) 
 
 def _weighted(problem: Problem, block: slice) -> Any:
     """Return some rows times the roots of their weights, with a column for the intercept."""
-    rows = _rows.matrix(_rows.part(problem._rows, block))
+    rows = _rows.matrix(_rows.part(problem._by_rows, block))
     dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
     if problem.fit_intercept:
         dense = np.column_stack([dense, np.ones(len(dense), dense.dtype)])
@@ -189,7 +189,7 @@ class Refresher:
     def _gradient(self, block: slice, x: Array) -> Array:
         """Write the slopes of a block of rows, and return the sum of their gradients."""
         problem = self._problem
-        rows = _rows.part(problem._rows, block)
+        rows = _rows.part(problem._by_rows, block)
         predictions = np.ascontiguousarray(_rows.predict(rows, x).reshape(block.stop - block.start, -1))
         self._predictions[block] = predictions
         slopes = self.at_snapshot[block]

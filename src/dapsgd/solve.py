@@ -322,7 +322,7 @@ def make_parts(
 
     ``kept`` and ``memory`` are what the estimator and the update have beyond what all of them have.
     """
-    estimator = spec.estimator(problem._rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
+    estimator = spec.estimator(problem._by_rows, problem.loss, problem._targets, problem._weights, problem.l2, *kept)
     buffers = make_buffers(problem._targets.shape[1], x[:0])  # only their types matter
     estimate = make_handle(estimate_entry, estimator, x, np.zeros(3, np.int64), 1.0, 1.0, buffers, x)
     prox = problem._prox

@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import check_finite_csr, finite_array, flag, non_negative
+from .._checks import check_finite_sparse, finite_array, flag, non_negative
 from .._summaries import (
     ON_SCALED,
     SCALED,
@@ -108,7 +108,7 @@ class LinearModel(BaseEstimator):
                 self,
                 X,
                 y,
-                accept_sparse="csr",
+                accept_sparse=["csr", "csc"],
                 dtype=[np.float64, np.float32],
                 ensure_all_finite=False,
                 reset=reset,
@@ -122,7 +122,10 @@ class LinearModel(BaseEstimator):
         """Return the sample weights, checked; None for none."""
         if sample_weight is None:
             return None
-        if not np.any(np.asarray(sample_weight)):
+        given, rows = np.asarray(sample_weight), X.shape[0]
+        if given.ndim > 0 and given.shape != (rows,):
+            raise ValueError(f"sample_weight must have one entry for each of the {rows} rows; got {given.shape}")
+        if not np.any(given):
             raise ValueError("sample_weight must not be zero everywhere")
         weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return weights
@@ -263,7 +266,11 @@ class LinearModel(BaseEstimator):
     def _predict_linear(self, X: Any) -> Array:
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
-        options: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        options: dict[str, Any] = {
+            "accept_sparse": ["csr", "csc"],
+            "dtype": [np.float64, np.float32],
+            "ensure_all_finite": False,
+        }
         given = self._by_name(X)
         with naming_text(given), self._naming_columns(given):
             read = validate_data(self, X, reset=False, **options) if given is X else check_array(given, **options)
@@ -271,7 +278,7 @@ class LinearModel(BaseEstimator):
         if isinstance(read, np.ndarray):
             finite_array("X", read)
         else:
-            check_finite_csr("X", read)
+            check_finite_sparse("X", read)
         result: Array = safe_sparse_dot(read, self.coef_.T, dense_output=True) + self.intercept_
         return result
 
