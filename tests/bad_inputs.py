@@ -299,7 +299,8 @@ def write_files():
 def main():
     """Print the table."""
     print("# Bad inputs, and what is said of each\n")
-    print("A table made by `python -m tests.bad_inputs`; the tests check the errors. Estimators leave some of these")
+    print("Whatever is wrong with a file is a `FileFormatError`; some of these have names of their own below. A table made by")
+    print("`python -m tests.bad_inputs`; the tests check the errors. Estimators leave some of these")
     print("checks to scikit-learn, whose words they are then.\n")
     print("| input | error | what it says |\n| --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
