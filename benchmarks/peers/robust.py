@@ -25,7 +25,7 @@ def solve(problem, algorithm, tol, seed):
     """Solve once; returns seconds and the result."""
     began = time.perf_counter()
     limit = {"max_passes": 5_000} if algorithm != "auto" else {}
-    result = ds.solve(make(problem, problem.X), algorithm, tol=tol, seed=seed, **limit)
+    result = ds.solve(make(problem), algorithm, tol=tol, seed=seed, **limit)
     return time.perf_counter() - began, result
 
 

@@ -22,8 +22,9 @@ def by_columns(spec):
     return spec.penalty in ("l1", "group")
 
 
-def make(problem, X):
-    """Make the library's problem."""
+def make(problem, X=None):
+    """Make the library's problem, of data in another order if it is given."""
+    X = problem.X if X is None else X
     spec, lam = problem.spec, problem.lam
     regularizer = {
         "l1": lambda: ds.L1(lam),
