@@ -200,7 +200,7 @@ class Other(NamedTuple):
 
     def prox(self, v, step, out):
         for j in range(v.size):
-            out[j] = 0.5 * v[j]
+            out[j] = 1.0 * v[j]
 
 
 Other.__name__ = Other.__qualname__ = "Mine"  # a regulariser whose code was changed

@@ -906,3 +906,14 @@ def test_scores_that_are_best_at_the_end_are_noticed():
 def test_too_few_or_too_many_folds(cv):
     with pytest.raises(ValueError, match=f"cv must be from 2 to the number of rows; got {cv} folds"):
         DAPRegressorCV("l1", alphas=3, cv=cv).fit(X, Y)
+
+
+def test_batches_begin_at_the_best_constant():
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((150, 5))
+    y = 26.0 + data[:, 0]
+    model = DAPRegressor("l1", alpha=0.01, random_state=0)
+    for _ in range(10):
+        for start in range(0, 150, 50):
+            model.partial_fit(data[start : start + 50], y[start : start + 50])
+    assert model.score(data, y) > 0.8

@@ -361,3 +361,22 @@ def test_a_new_fit_forgets_how_a_file_counted_its_columns(tmp_path):
     model._first_column, model._scaled = 1, True
     model.fit(X, y)
     assert (model._first_column, model._scaled) == (0, False)
+
+
+def test_names_that_are_numbers_find_their_columns(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.standard_normal((60, 8)), columns=range(1100, 1180, 10))
+    y = frame[1120] - 2.0 * frame[1150]
+    model = ds.DAPRegressor("l1", alpha=0.01).fit(frame, y)
+    models.save(model, tmp_path / "m.npz")
+    loaded = models.load(tmp_path / "m.npz")
+    for one in (model, loaded):
+        np.testing.assert_allclose(one.predict(frame[frame.columns[::-1]]), model.predict(frame.to_numpy()))
+        with pytest.raises(ValueError, match="X lacks 1 of the 8 columns"):
+            one.predict(frame.drop(columns=1120))
+    assert loaded.metadata_["feature_names"][0] == "1100"
+    places = ds.DAPRegressor("l1", alpha=0.01).fit(pd.DataFrame(frame.to_numpy()), y)
+    np.testing.assert_allclose(places.predict(frame), model.predict(frame))
+    with pytest.raises(TypeError, match=r"list\(map\(str, names\)\); it holds 1100"):
+        models.save(model, tmp_path / "m.npz", feature_names=list(frame.columns))

@@ -199,6 +199,46 @@ def test_an_error_in_compiled_code_comes_with_the_name_of_the_class():
     assert caught.value.__notes__ == ["raised by the compiled code of OutOfRange"]
 
 
+class Flat(Forwards):
+    """A loss whose curvature is too small."""
+
+    curvature = 0.01
+
+
+def test_a_curvature_that_is_too_small_is_named():
+    with pytest.raises(ValueError, match=r"Flat.curvature must be the largest second derivative .* it is 0.01.* grows by 2 "):
+        ds.Problem(X, Y, Flat(1.0))
+
+
+class Undefined(Right):
+    """A regulariser whose prox is not a number."""
+
+    def prox(self, v, step, out):
+        out[:] = np.nan
+
+
+class Nothing(Right):
+    """A regulariser whose value is forgotten."""
+
+    def value(self, w):
+        np.abs(w).sum()
+
+
+def test_a_prox_that_is_not_a_number_is_named():
+    with pytest.raises(ValueError, match=r"Undefined.prox wrote NaN or infinity"):
+        ds.solve(ds.Problem(X, Y, regularizer=Undefined(0.1)))
+
+
+def test_a_value_that_is_nothing_is_named():
+    with pytest.raises(TypeError, match=r"Nothing.value must return a number"):
+        ds.solve(ds.Problem(X, Y, regularizer=Nothing(0.1)))
+
+
+def test_a_prox_without_its_step_is_noticed_by_solve():
+    with pytest.raises(ValueError, match=r"NoStep.prox is not the minimiser for step 0.1"):
+        ds.solve(ds.Problem(X, Y, regularizer=NoStep(0.1)))
+
+
 def test_a_prox_is_tried_once_for_a_shape(monkeypatch):
     from dapsgd import _terms
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import dapsgd as ds
 from dapsgd import rows as rows_module
 from dapsgd._jit import compiled, run
-from dapsgd.columns import add_up, no_columns
+from dapsgd.columns import Wanted, add_up, no_columns
 
 from . import cases
 
@@ -302,7 +302,7 @@ def test_sets_of_columns_are_the_same_in_either_order(loss):
     for roughly in (False, True):
         chosen = []
         for data in (X, np.asfortranarray(X)):
-            columns = no_columns(ds.Problem(data, y, loss=loss), roughly)
+            columns = no_columns(ds.Problem(data, y, loss=loss), np.arange(40.0), roughly)
             columns.add(index)
             chosen.append(columns.transpose_times(np.ones((1500, 1))))
         np.testing.assert_array_equal(*chosen)
@@ -314,8 +314,8 @@ def test_sums_of_columns_are_the_same_in_either_order(kind):
     index = np.array([2, 17, 30])
     for data in (X, np.asfortranarray(X), np.asfortranarray(X)[100:1400]):
         out = np.empty((3, len(data)), kind)
-        run(add_up, data, index, out, 0, len(data))
-        np.testing.assert_array_equal(out, [data[:, place + 1 :].sum(axis=1) for place in index])
+        run(add_up, data, Wanted(index, np.array([1.0, 2.0, 3.0])), out, 0, len(data))
+        np.testing.assert_array_equal(out, [data[:, place + 1 :].sum(axis=1) - k for k, place in enumerate(index, 1)])
 
 
 def test_a_memory_map_is_not_copied(tmp_path):

@@ -149,6 +149,11 @@ class RunMonitor:
         return self._tol == 0.0 and not self._callbacks and not self._show
 
     @property
+    def has_goal(self) -> bool:
+        """Whether there is a tolerance to reach."""
+        return self._tol > 0.0
+
+    @property
     def is_attended(self) -> bool:
         """Whether callbacks look at each recorded point and may ask to stop there."""
         return bool(self._callbacks)

@@ -51,6 +51,24 @@ def try_loss(loss: Any, targets: Array) -> None:
                 )
     if len(wrong) > 0.1 * points:  # at a kink they may differ
         raise ValueError(f"{kind.__name__}.derivative is not that of {kind.__name__}.value: {wrong[0]}")
+    _try_curvature(loss, targets)
+
+
+def _try_curvature(loss: Any, targets: Array) -> None:
+    """Raise if a user's ``curvature`` is less than what the derivative grows by somewhere around the targets."""
+    curvature = getattr(loss, "curvature", math.inf)
+    for y in np.unique(targets.ravel()[:_FEW]).tolist() if isinstance(curvature, (int, float)) else ():
+        with np.errstate(all="ignore"):
+            try:
+                low, high = (y + shift * (1.0 + abs(y)) for shift in (-0.1, 0.1))
+                grows = (float(loss.derivative(high, y)) - float(loss.derivative(low, y))) / (high - low)
+            except Exception:  # it is not defined there, or for compiled code only
+                continue
+        if grows > 1.001 * curvature:
+            raise ValueError(
+                f"{type(loss).__name__}.curvature must be the largest second derivative of value; it is {curvature:.4g}, and "
+                f"derivative grows by {grows:.4g} per unit of pred at pred={y:.4g}, y={y:.4g}"
+            )
 
 
 def _slope(loss: Any, pred: float, y: float) -> tuple[float, float]:
@@ -128,6 +146,8 @@ def prox_handle(bound: Any, x: Array) -> Handle:
     case = type(bound), x.shape, x.dtype
     if is_foreign(bound) and x.size and case not in _tried:
         _try_prox(handle, x[:_ENOUGH] if has_trait(type(bound), "elementwise") else x)
+        if x.size <= _ENOUGH:
+            _try_value(handle, x)
         _tried.add(case)
     return handle
 
@@ -143,7 +163,7 @@ def _try_prox(handle: Handle, x: Array) -> None:
 
     v, out = numbers(), np.full(x.shape, np.nan, x.dtype)
     run_prox(handle, v, 1.0, out)
-    if np.isnan(out).any():  # it may have written that, too
+    if np.isnan(out).any():  # it may have written that
         again = np.zeros_like(v)
         run_prox(handle, numbers(), 1.0, again)
         if (np.isnan(out) & ~np.isnan(again)).any():
@@ -151,6 +171,8 @@ def _try_prox(handle: Handle, x: Array) -> None:
                 f"{kind.__name__}.prox did not write all of out: every entry must be assigned, as by out[:] = ...; "
                 "out = ... gives the name to another array, and what prox returns is not used"
             )
+    if not np.isfinite(out).all():
+        raise ValueError(f"{kind.__name__}.prox wrote NaN or infinity to out, given finite numbers")
     if not np.array_equal(v, numbers()):
         raise ValueError(f"{kind.__name__}.prox changed v: it must write to out and to nothing else")
     if has_trait(kind, "in_place"):
@@ -162,6 +184,33 @@ def _try_prox(handle: Handle, x: Array) -> None:
             )
 
 
+def _try_value(handle: Handle, x: Array) -> None:
+    """Raise unless a prox is that of the value, as far as a few points near it show."""
+    term = handle.alive[1]
+    v: Array = np.random.default_rng(0).standard_normal(x.size).reshape(x.shape).astype(x.dtype)
+    slack = 1e-6 if x.dtype == np.float64 else 1e-3
+    for step in (0.1, 1.0):
+        p = np.empty_like(v)
+        run_prox(handle, v, step, p)
+
+        def objective(u: Array, step: float = step) -> float:
+            return float(((u - v) ** 2).sum()) / (2.0 * step) + run_value(term, u)
+
+        best = objective(p)
+        others = [objective(u) for u in (v, 0.95 * p, 1.05 * p, p + 0.05 * (v - p), p - 0.05 * (v - p))]
+        smallest = min((value for value in others if not math.isnan(value)), default=math.inf)
+        if smallest < best - slack * (1.0 + abs(best)):  # not if that is NaN
+            raise not_the_minimiser(type(term).__name__, step, best, smallest)
+
+
+def not_the_minimiser(name: str, step: float, best: float, smallest: float) -> ValueError:
+    """Return the error that a prox is not that of the value."""
+    return ValueError(
+        f"{name}.prox is not the minimiser for step {step:g}: ||u - v||^2 / (2 step) + value(u) is {best:.6g} at "
+        f"what it returned and {smallest:.6g} nearby. Is step left out, or a factor of 2 in value or prox?"
+    )
+
+
 def call_prox(regularizer: RegularizerHandle, v: Array, step: float, out: Array) -> None:
     """Call a regulariser's prox by its handle."""
     regularizer.prox(v, step, out)
@@ -171,7 +220,10 @@ def run_value(bound: Any, w: Array) -> float:
     """Run a bound regulariser's value, compiled unless it says otherwise."""
     if has_trait(type(bound), "in_numpy"):
         return float(bound.value(w))
-    return float(run(type(bound).value, bound, w))
+    value = run(type(bound).value, bound, w)
+    if value is None:
+        raise TypeError(f"{type(bound).__name__}.value must return a number; it returned nothing")
+    return float(value)
 
 
 def _check_term(argument: str, term: Any, methods: dict[str, int], registry: dict[str, type]) -> Any:
@@ -183,6 +235,7 @@ def _check_term(argument: str, term: Any, methods: dict[str, int], registry: dic
         known = registry[known_name(argument, term, registry, ELSEWHERE if registry is REGULARIZERS else {})].__name__
         raise TypeError(f"{argument} must be an object: dapsgd.{known}(...) in place of the name {term!r}")
     if isinstance(term, type):
+        example = f"dapsgd.{term.__name__}(...)" if term in registry.values() else example
         raise TypeError(f"{argument} must be an object such as {example}, not the class {term.__name__} itself")
     if not (isinstance(term, tuple) and hasattr(kind, "_fields")):
         raise TypeError(

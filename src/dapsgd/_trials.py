@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ._checks import positive_integer
-from ._terms import bind, prox, run_value
+from ._terms import bind, not_the_minimiser, prox, run_value
 
 __all__ = ["check_regularizer"]
 
@@ -79,10 +79,7 @@ def check_regularizer(regularizer: Any, shape: int | tuple[int, ...], *, seed: i
             near = (objective(u, v, step) for u in _others(regularizer, v, p, q, rng))
             smallest = min((value for value in near if not math.isnan(value)), default=math.inf)
             if smallest < best - _SLACK * (1.0 + abs(best)):
-                raise ValueError(
-                    f"{name}.prox is not the minimiser for step {step:g}: ||u - v||^2 / (2 step) + value(u) is {best:.6g} at "
-                    f"what it returned and {smallest:.6g} nearby. Is step left out, or a factor of 2 in value or prox?"
-                )
+                raise not_the_minimiser(name, step, best, smallest)
             for moved, apart in ((p - q, v - other), (p - prox(regularizer, 1.2 * v, step), -0.2 * v)):
                 if (moved * moved).sum() <= (moved * apart).sum() + _SLACK * (1.0 + (apart * apart).sum()):
                     continue

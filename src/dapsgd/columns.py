@@ -16,7 +16,7 @@ from .runtimes._blas import over_rows
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["DenseColumns", "SparseColumns", "no_columns"]
+__all__ = ["DenseColumns", "SparseColumns", "Wanted", "add_up", "no_columns"]
 
 Array = np.ndarray[Any, Any]
 
@@ -28,21 +28,24 @@ _SAFE = 1e15  # weights up to this, and down to its inverse, may be in single pr
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
 
 
-def no_columns(problem: Problem, roughly: bool = False) -> DenseColumns | SparseColumns:
-    """Return an empty selection of a problem's columns, to be added to; ``roughly`` if seven digits will do."""
+def no_columns(problem: Problem, means: Array | None = None, roughly: bool = False) -> DenseColumns | SparseColumns:
+    """Return an empty selection of a problem's columns, to be added to; ``roughly`` if seven digits will do.
+
+    ``means``, if given, are taken off dense columns.
+    """
     rows = problem._rows
     if not isinstance(rows, _rows.DenseRows):
         return SparseColumns(problem._by_columns)
-    return RoughColumns(rows.X) if roughly and rows.X.dtype == np.float64 else DenseColumns(rows.X)
+    return RoughColumns(rows.X, means) if roughly and rows.X.dtype == np.float64 else DenseColumns(rows.X, means)
 
 
 class DenseColumns:
-    """Columns of a dense matrix, each contiguous in memory."""
+    """Columns of a dense matrix less their means, each contiguous in memory."""
 
     is_rough = False
 
-    def __init__(self, X: Array, kind: Any = None) -> None:
-        self._X = X
+    def __init__(self, X: Array, means: Array | None = None, kind: Any = None) -> None:
+        self._X, self._means = X, np.zeros(X.shape[1]) if means is None else means
         self._memory = np.empty((0, len(X)), X.dtype if kind is None else kind)
         self._count = 0
 
@@ -62,10 +65,11 @@ class DenseColumns:
         self._fill(gather, index, out)
 
     def _fill(self, function: Any, index: Array, out: Array) -> None:
-        """Let a function of the data write to ``out``, some rows of the data at a time."""
-        X, run = self._X, prepared(function, self._X, index, out, 0, 0)
-        run(X, index, out, 0, 0)  # compiled by one thread only
-        over_rows(len(X), X.nbytes, lambda start, stop: run(X, index, out, start, stop))
+        """Let a function of the data and of what is wanted write to ``out``, some rows of the data at a time."""
+        X, wanted = self._X, Wanted(index, self._means[index])
+        run = prepared(function, X, wanted, out, 0, 0)
+        run(X, wanted, out, 0, 0)  # compiled by one thread only
+        over_rows(len(X), X.nbytes, lambda start, stop: run(X, wanted, out, start, stop))
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
@@ -141,8 +145,8 @@ class RoughColumns(DenseColumns):
 
     is_rough = True
 
-    def __init__(self, X: Array) -> None:
-        super().__init__(X, np.float32)
+    def __init__(self, X: Array, means: Array | None = None) -> None:
+        super().__init__(X, means, np.float32)
         self._index = np.empty(0, np.int64)
 
     def add(self, index: Array) -> None:
@@ -159,7 +163,7 @@ class RoughColumns(DenseColumns):
         """Return the selection times w, shape (n, q), in the data's precision."""
         whole = np.zeros((self._X.shape[1], w.shape[1]), self._X.dtype)
         whole[self._index] = w
-        result: Array = self._X @ whole
+        result: Array = self._X @ whole - self._means[self._index] @ w
         return result
 
     def are_safe(self, since: int) -> bool:
@@ -167,11 +171,12 @@ class RoughColumns(DenseColumns):
         squares = self._squares(np.ones(len(self._X)), since)
         empty = squares == 0.0
         fits = (squares > 10.0**-_LOG_RANGE) & (squares < 10.0**_LOG_RANGE)
-        return bool((fits | empty).all()) and not self._X[:, self._index[since:][empty]].any()
+        small = self._index[since:][empty]
+        return bool((fits | empty).all()) and not (self._X[:, small] != self._means[small]).any()
 
     def exact(self) -> DenseColumns:
         """Return the same selection in the data's precision."""
-        columns = DenseColumns(self._X)
+        columns = DenseColumns(self._X, self._means)
         columns.add(self._index)
         return columns
 
@@ -366,44 +371,53 @@ def scale_columns(columns: Any, factors: Array, out: Scaled, first: int, last: i
         out.squares[r] = scale_sparse(columns.data[start:stop], columns.indices[start:stop], factors, out.entries[start:stop])
 
 
+class Wanted(NamedTuple):
+    """Columns, or the sums of all columns after each of some increasing places, less a number each."""
+
+    places: Array
+    less: Array
+
+
 @kernel
-def gather(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+def gather(X: Array, wanted: Wanted, out: Array, first: int, last: int) -> None:
     """Write columns of rows ``first:last`` of X to the rows of ``out``, along the order of X in memory."""
+    index, less = wanted.places, wanted.less
     if X.strides[0] < X.strides[1]:
         for c in range(index.size):
             for i in range(first, last):
-                out[c, i] = X[i, index[c]]
+                out[c, i] = X[i, index[c]] - less[c]
     else:
         for i in range(first, last):
             for c in range(index.size):
-                out[c, i] = X[i, index[c]]
+                out[c, i] = X[i, index[c]] - less[c]
 
 
 @kernel
-def add_up(X: Array, index: Array, out: Array, first: int, last: int) -> None:
-    """Write the sums of all columns after each of some increasing places, of rows ``first:last``, to the rows of ``out``."""
+def add_up(X: Array, wanted: Wanted, out: Array, first: int, last: int) -> None:
+    """Write the sums of all columns after each place, of rows ``first:last``, to the rows of ``out``."""
     if X.strides[0] < X.strides[1]:
         for start in range(first, last, _IN_CACHE):
-            add_up_columns(X, index, out, start, min(start + _IN_CACHE, last))
+            add_up_columns(X, wanted, out, start, min(start + _IN_CACHE, last))
         return
+    index = wanted.places
     for i in range(first, last):
         total, stop = 0.0, X.shape[1]
         for c in range(index.size - 1, -1, -1):
             total += sum_between(X[i], index[c] + 1, stop)
-            out[c, i] = total
+            out[c, i] = total - wanted.less[c]
             stop = index[c] + 1
 
 
 @kernel
-def add_up_columns(X: Array, index: Array, out: Array, first: int, last: int) -> None:
+def add_up_columns(X: Array, wanted: Wanted, out: Array, first: int, last: int) -> None:
     """Do so for a few rows, column by column."""
-    totals, stop = np.zeros(last - first), X.shape[1]
+    index, totals, stop = wanted.places, np.zeros(last - first), X.shape[1]
     for c in range(index.size - 1, -1, -1):
         for j in range(index[c] + 1, stop):
             for i in range(totals.size):
                 totals[i] += X[first + i, j]
         for i in range(totals.size):
-            out[c, first + i] = totals[i]
+            out[c, first + i] = totals[i] - wanted.less[c]
         stop = index[c] + 1
 
 

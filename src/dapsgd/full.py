@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import fista, gram, working_set
+from .losses import Multinomial
+from .rows import CentredRows
 from .runtimes._plan import Clock, Outcome
 
 if TYPE_CHECKING:
@@ -129,8 +131,10 @@ def _run_fista(problem: Problem, limits: Limits, monitor: RunMonitor, progress: 
 
 
 def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
-    """Run accelerated gradients from where the run is."""
-    done = progress.iteration
+    """Run accelerated gradients from where the run is, on centred columns if the answer is all that is wanted."""
+    done, observe = progress.iteration, _observer(limits, monitor, progress)
+    if limits.quick and problem.fit_intercept:
+        return _accelerate_centred(problem, limits, observe, progress)
     with progress.clock:
         found = fista.minimise(
             problem,
@@ -138,11 +142,35 @@ def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress:
             tol=monitor.residual_tol,
             scale=monitor.scale if monitor.residual_tol > 0.0 else 1.0,
             max_iter=limits.max_iter - done,
-            observe=_observer(limits, monitor, progress),
+            observe=observe,
             keep=lambda iteration, point: progress.keep(done + iteration, point),
             quick=limits.quick,
         )
     return progress.outcome(found.x, done + found.iterations)
+
+
+def _accelerate_centred(problem: Problem, limits: Limits, observe: Callable[..., bool], progress: Progress) -> Outcome:
+    done, start = progress.iteration, progress.x
+    free = isinstance(problem.loss, Multinomial)  # to add a number to all classes' intercepts: gradients do not
+
+    def outside(x: Array) -> Array:
+        result = rows.outside(x)
+        if free:
+            result[-1] += start[-1].mean() - result[-1].mean()
+        return result
+
+    with progress.clock:
+        rows = CentredRows(problem._rows, problem._weights)
+        found = fista.minimise(
+            problem.with_rows(rows, problem._targets, problem._weights, problem.shape),
+            rows.inside(start),
+            tol=0.0,
+            max_iter=limits.max_iter - done,
+            observe=lambda iteration, x, predictions: observe(iteration, outside(x), predictions),
+            keep=lambda iteration, point: progress.keep(done + iteration, lambda: outside(point())),
+            quick=True,
+        )
+    return progress.outcome(outside(found.x), done + found.iterations)
 
 
 def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:

@@ -102,6 +102,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     kept = dict(metadata or {})
     if feature_names is not None:
         kept["feature_names"] = feature_names
+    elif model._column_names is not None:
+        kept.setdefault("feature_names", list(model._column_names))
     if kept.get("feature_names") is not None:
         kept["feature_names"] = _check_names(kept["feature_names"], model.n_features_in_)
     about: dict[str, Any] = {
@@ -156,8 +158,11 @@ def _read_summary(path: Path, lines: Any) -> dict[str, str] | None:
 
 def _check_names(given: Any, count: int) -> list[str]:
     """Return the names of so many columns."""
-    if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(name, str) for name in given):
+    if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"feature_names must be a list of text; got {given!r}")
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"feature_names must be a list of text, as by list(map(str, names)); it holds {name!r}")
     names = list(map(str, given))
     if len(names) != count or len(set(names)) != count:
         raise ValueError(f"feature_names must be {count} different names, one for each column; got {len(names)}")
@@ -222,7 +227,7 @@ def _give_names(path: Path, model: Any, about: dict[str, Any]) -> None:
     if fitted is not None:
         model.feature_names_in_ = np.array(fitted, dtype=object)
         model.metadata_.setdefault("feature_names", fitted)
-    model._names_in_file = beside if fitted is None else fitted
+    model._column_names = beside if fitted is None else fitted
 
 
 def _check_path(path: Any) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import pathlib
 import textwrap
 from collections import Counter
@@ -433,9 +434,12 @@ def check_picture(path: Any, argument: str = "path") -> None:
     pyplot()  # if it is missing, say so before anything else
     from matplotlib.backend_bases import FigureCanvasBase
 
+    if not isinstance(path, (str, os.PathLike)) or not str(path):
+        raise TypeError(f"{argument} must be the name of a file; got {path!r}")
     path = pathlib.Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{argument}: the folder {path.parent} does not exist")
+        home = "; ~ stands for itself here: use pathlib.Path.home()" if str(path).startswith("~") else ""
+        raise FileNotFoundError(f"{argument}: the folder {path.parent} does not exist{home}")
     if path.is_dir():
         raise ValueError(f"{argument} must be a file; {path} is a folder")
     known = sorted(FigureCanvasBase.get_supported_filetypes())
@@ -448,3 +452,4 @@ def save(figure: Figure, path: Any) -> None:
     check_picture(path)
     with replacing(path, ending=".png") as temporary:
         figure.savefig(temporary, dpi=150)
+    pyplot().close(figure)  # which only takes it out of the list of those to show: it is in a file

@@ -365,7 +365,8 @@ def _finish(
         certificate = monitor.certify(x, problem.packed_objective(x), final=True)
     if not (all_finite(x) and math.isfinite(certificate.objective)):
         raise NumbersTooLargeError
-    why = monitor.stopped_by or (certificate.reason if certificate.converged else "it ran to its end")
+    end = "it ran to its end, not converged," if monitor.has_goal else "it ran to its end"
+    why = monitor.stopped_by or (certificate.reason if certificate.converged else end)
     what = f"{name} (chosen because {because})" if because else name
     residual = certificate.residual if math.isfinite(certificate.residual) else partial(problem.packed_residual, x)
     intercept, answer = problem.intercept_of(x), x[: problem.p].copy()

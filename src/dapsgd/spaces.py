@@ -7,7 +7,7 @@ it. What is not penalised, an intercept or that constant, are the *free* coordin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .columns import DenseColumns, SparseColumns, add_up, no_columns
 from .descent import Units, make_units, unit_handle
 from .losses import is_quadratic
 from .regularizers import L1, FusedLasso, NonNegative
-from .rows import DenseRows, matrix
+from .rows import DenseRows, column_means, matrix
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -79,10 +79,11 @@ def _has_jumps(problem: Problem) -> bool:
 
 
 class Plain:
-    """The parameter's own coordinates; the intercept is free."""
+    """The parameter's own coordinates; the intercept is free, for dense data as the prediction of a mean row."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
+        self._means = _means(problem)
         units = make_units(problem._bound, problem.shape)
         if units is None:
             raise TypeError(f"{type(problem.regularizer).__name__} does not fall into units")
@@ -97,25 +98,28 @@ class Plain:
 
     def columns(self, roughly: bool = False) -> DenseColumns | SparseColumns:
         """Return an empty selection of columns."""
-        return no_columns(self._problem, roughly)
+        return no_columns(self._problem, self._means, roughly)
 
     def free_columns(self) -> Array:
         """Return a column of ones for an intercept."""
         return np.ones((self._problem.n, int(self._problem.fit_intercept)))
 
     def split(self, x: Array) -> tuple[Array, Array]:
-        """Return w and the intercept, shapes (p, q) and (f, q)."""
+        """Return w and the prediction of a mean row, shapes (p, q) and (f, q)."""
         p, q = self._problem.p, self._problem._targets.shape[1]
         flat = x.reshape(len(x), q).astype(np.float64)
-        return flat[:p], flat[p:]
+        return flat[:p], flat[p:] + self._means @ flat[:p]
 
     def join(self, z: Array, free: Array) -> Array:
         """Return the packed parameter."""
-        return np.concatenate([z, free]).reshape(self._problem.packed_shape).astype(self._problem.dtype)
+        packed = np.concatenate([z, free - self._means @ z])
+        return packed.reshape(self._problem.packed_shape).astype(self._problem.dtype)
 
     def pull(self, gradient: Array) -> tuple[Array, Array]:
         """Return both parts of the gradient."""
-        return self.split(gradient)
+        p, q = self._problem.p, self._problem._targets.shape[1]
+        flat = gradient.reshape(len(gradient), q).astype(np.float64)
+        return flat[:p] - np.outer(self._means, flat[p:].sum(axis=0)), flat[p:]
 
     def prox(self, z: Array) -> Array:
         """Return the prox with step 1."""
@@ -127,12 +131,38 @@ class Plain:
         return wants
 
 
+def _means(problem: Problem) -> Array:
+    """Return the means of dense columns, which an intercept makes up for; zeros without one."""
+    if not (problem.fit_intercept and isinstance(problem._rows, DenseRows)):
+        return np.zeros(problem.p)
+    means: Array = problem._fact("means", lambda: column_means(problem._rows, problem._weights).astype(np.float64))
+    return means
+
+
+class _Basis(NamedTuple):
+    """What the columns of jumps are measured from, so that columns far from zero or of any size do no harm."""
+
+    means: Array  # (p,): of the data's columns, zero without an intercept
+    after: Array  # (p - 1,): of the jumps' columns
+    scale: float  # of the free coordinate that is the first coefficient
+    free: Array  # (n, f): the columns of the free coordinates
+
+
+def _make_basis(problem: Problem) -> _Basis:
+    means = _means(problem)
+    sums = matrix(problem._rows).sum(axis=1, dtype=np.float64) - means.sum()
+    scale = float(np.sqrt(np.average(sums**2, weights=problem._weights))) or 1.0
+    free = [sums / scale, np.ones(problem.n)] if problem.fit_intercept else [sums / scale]
+    return _Basis(means, np.cumsum(means[::-1])[::-1][1:], scale, np.column_stack(free))
+
+
 class Jumps:
-    """The jumps of a fused lasso; the first coefficient and the intercept are free."""
+    """The jumps of a fused lasso; a multiple of the first coefficient, and what is predicted of a mean row, are free."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self._X = matrix(problem._rows)
+        self._basis: _Basis = problem._fact("basis of jumps", lambda: _make_basis(problem))
         count = problem.p - 1
         self.units = Units(np.arange(count + 1), np.arange(count))
         self.handle = unit_handle(L1(problem._bound.lam))
@@ -143,29 +173,31 @@ class Jumps:
 
     def columns(self, roughly: bool = False) -> DenseColumns:
         """Return an empty selection of the jumps' columns."""
-        return _JumpColumns(self._X)
+        return _JumpColumns(self._X, self._basis.after)
 
     def free_columns(self) -> Array:
-        """Return the sum of all columns, and ones for an intercept."""
-        sums = self._X.sum(axis=1, dtype=np.float64)
-        return np.column_stack([sums, np.ones(self._problem.n)] if self._problem.fit_intercept else [sums])
+        """Return the sum of all columns, centred if there is an intercept and scaled, and ones for that."""
+        return self._basis.free
 
     def split(self, x: Array) -> tuple[Array, Array]:
-        """Return the jumps, and the first coefficient with the intercept."""
-        p = self._problem.p
-        w = x.ravel().astype(np.float64)
-        return np.diff(w[:p])[:, None], np.concatenate([w[:1], w[p:]])[:, None]
+        """Return the jumps, and the first coefficient scaled, with the prediction of a mean row."""
+        basis, flat = self._basis, x.ravel().astype(np.float64)
+        w, intercept = flat[: self._problem.p], flat[self._problem.p :]
+        return np.diff(w)[:, None], np.concatenate([basis.scale * w[:1], intercept + basis.means @ w])[:, None]
 
     def join(self, z: Array, free: Array) -> Array:
         """Return the packed parameter, exactly constant where no jump is."""
-        w = np.concatenate([free[:1, 0], free[0, 0] + np.cumsum(z[:, 0]), free[1:, 0]])
-        return w.reshape(self._problem.packed_shape).astype(self._problem.dtype)
+        basis, first = self._basis, free[:1, 0] / self._basis.scale
+        w = np.concatenate([first, first + np.cumsum(z[:, 0])])
+        packed = np.concatenate([w, free[1:, 0] - basis.means @ w])
+        return packed.reshape(self._problem.packed_shape).astype(self._problem.dtype)
 
     def pull(self, gradient: Array) -> tuple[Array, Array]:
-        """Return the sums of all entries after each jump, and the sum of all with the intercept's."""
-        p, flat = self._problem.p, gradient.ravel().astype(np.float64)
-        sums = np.cumsum(flat[:p][::-1])[::-1]
-        return sums[1:, None], np.concatenate([sums[:1], flat[p:]])[:, None]
+        """Return the sums of all entries after each jump, and the scaled sum of all with the intercept's, both centred."""
+        basis, flat = self._basis, gradient.ravel().astype(np.float64)
+        w, intercept = flat[: self._problem.p], flat[self._problem.p :]
+        sums = np.cumsum((w - basis.means * intercept.sum())[::-1])[::-1]
+        return sums[1:, None], np.concatenate([sums[:1] / basis.scale, intercept])[:, None]
 
     def prox(self, z: Array) -> Array:
         """Soft-threshold the jumps."""
@@ -178,7 +210,7 @@ class Jumps:
 
 
 class _JumpColumns(DenseColumns):
-    """Sums of all columns after a jump."""
+    """Sums of all columns after a jump, less their means."""
 
     def _gather(self, index: Array, out: Array) -> None:
         order = np.argsort(index)

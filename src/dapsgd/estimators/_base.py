@@ -34,13 +34,14 @@ from .._summaries import (
     plain,
 )
 from ..fista import proximal_step
+from ..lam_max import best_unseen
 from ..models import NOT_KEPT
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
 from ..result import Result
 from ..solve import solve
 from ..steps import InverseTime
-from ._frames import check_frame, names_of, naming_text, not_numbers, text_columns
+from ._frames import check_frame, names_of, names_of_numbers, naming_text, not_numbers, text_columns
 from ._penalties import make_penalty
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class LinearModel(BaseEstimator):
     intercept_: Any
     t_: int
 
-    _names_in_file: Sequence[str] | None = None  # of the columns, where it was fitted to an array; ``dapsgd.models`` sets it
+    _column_names: Sequence[str] | None = None  # by which a frame is searched: of a file, or of a frame, where they are numbers
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
     _first_column: int = 0  # how the file of the data calls it, where columns have no names
     _target_names: Sequence[str] | None = None
@@ -98,7 +99,7 @@ class LinearModel(BaseEstimator):
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         if reset:
-            self._names_in_file = self._summary_in_file = None
+            self._column_names = self._summary_in_file = None
             self._first_column, self._scaled = 0, False
             text = text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
             if text:
@@ -115,6 +116,8 @@ class LinearModel(BaseEstimator):
                 **checks,
             )
         check_frame(X, read)
+        if reset and not hasattr(self, "feature_names_in_"):
+            self._column_names = names_of_numbers(X)
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
 
@@ -238,8 +241,9 @@ class LinearModel(BaseEstimator):
         problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
         start = self._start(problem)
         seen = getattr(self, "t_", 0) if start is not None else 0
-        x = np.zeros(problem.packed_shape, problem.dtype) if start is None else start
-        roughest, first = self._stream if start is not None else (0.0, 0)
+        stream = self._stream if start is not None else (0.0, 0)
+        x = start = best_unseen(problem, fused=False) if start is None else start  # an intercept is a long way for short steps
+        roughest, first = stream
         algorithm = self.algorithm if self.algorithm in _STREAMING else "p-sgd"
         roughest, first = max(roughest, _roughness(problem, x)), first or problem.n
         u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (self.workers or 8))
@@ -296,7 +300,7 @@ class LinearModel(BaseEstimator):
 
     def _by_name(self, X: Any) -> Any:
         """Return the columns of a frame that have the names in a model's file, in their order; X if it has no names."""
-        names, there = self._names_in_file, names_of(X)
+        names, there = self._column_names, names_of(X)
         if names is None or there is None:
             return X
         missing = [repr(name) for name in names if name not in there]
@@ -354,7 +358,7 @@ class LinearModel(BaseEstimator):
 
     def _names(self, names: Any) -> Any:
         """Return the names of the columns, as given or as known; None if there are none."""
-        for known in (getattr(self, "feature_names_in_", None), self._names_in_file):
+        for known in (getattr(self, "feature_names_in_", None), self._column_names):
             names = known if names is None else names
         if names is not None and len(names) != self.n_features_in_:
             raise ValueError(f"names must be {self.n_features_in_}, one for each column; got {len(names)}")

@@ -60,6 +60,14 @@ def names_of(X: Any) -> list[str] | None:
     return list(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
 
 
+def names_of_numbers(X: Any) -> list[str] | None:
+    """Return the names of a frame's columns if they are numbers, such as wavelengths, and not just their places."""
+    names = names_of(X)
+    if names is None or len(set(names)) < len(names) or names == list(map(str, range(len(names)))):
+        return None
+    return names
+
+
 def check_frame(X: Any, read: Any) -> None:
     """Say which columns of a data frame have numbers that are NaN or infinite, and how many."""
     names = names_of(X)

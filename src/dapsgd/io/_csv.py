@@ -245,7 +245,8 @@ def _check_number(path: Path, layout: _Layout, j: int, field: str, line: int) ->
         value = float(field)
     except ValueError:
         raise UnusableError.of(
-            f"{where}: {field[:40]!r} is not a number", f"code the column as numbers, or leave it out with {argument('drop')}"
+            f"{where}: {field[:40]!r} is not a number",
+            f"correct it, or code the column as numbers, or leave it out with {argument('drop')}",
         ) from None
     if not math.isfinite(value):
         raise FileFormatError(

@@ -62,7 +62,10 @@ def format_of(path: Path) -> Format:
     ending = Path(path.stem).suffix.lower() if zipped else path.suffix.lower()
     found = ENDINGS.get(ending)
     if found is None or (zipped and not found.gzip):
-        raise ValueError(f"{path} must end in one of {', '.join(ENDINGS)}, CSV and svmlight also in .gz after it")
+        raise ValueError(
+            f"{path} must end in one of {', '.join(ENDINGS)}, CSV and svmlight also in .gz after it; a table under another "
+            "name can be renamed, one of a spreadsheet exported as CSV"
+        )
     return found
 
 

@@ -81,7 +81,8 @@ def _check_size(size: int, rows: int) -> int:
 
 def _members(groups: Any, rows: int) -> list[Array]:
     if isinstance(groups, (str, bytes, bool, float, dict)) or groups is None:
-        raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}")
+        hint = "; of a dict, the list of its values" if isinstance(groups, dict) else ""
+        raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}{hint}")
     if isinstance(groups, np.ndarray):
         if groups.ndim == 2:
             return [_indices(member, rows) for member in groups]
