@@ -71,7 +71,7 @@ class Path:
         Parameters
         ----------
         path : path, optional
-            Where to save the picture; its ending chooses the format.
+            Where to save the picture; its ending chooses the format, PNG if it has none.
         names : list of str, optional
             The names of the columns.
 

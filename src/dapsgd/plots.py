@@ -310,7 +310,8 @@ def plot_coef(
             ax.set_title(
                 short_names(titles)[k], fontsize=10, parse_math=False, pad=14 if runs and isinstance(groups[0], str) else None
             )
-        ax.set_ylabel(short_names([label])[0], parse_math=False)
+        if k % columns == 0:  # they share the axis
+            ax.set_ylabel(short_names([label])[0], parse_math=False)
         ax.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
     _title(figure, "Coefficients" + (f": {penalty}" if penalty else ""))

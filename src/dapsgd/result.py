@@ -209,7 +209,7 @@ class Result:
         Parameters
         ----------
         path : path, optional
-            Where to save the picture; its ending chooses the format.
+            Where to save the picture; its ending chooses the format, PNG if it has none.
 
         Returns
         -------

@@ -26,7 +26,7 @@ class LivePlot:
     y, x : str, default "objective" and "seconds"
         Columns of :class:`dapsgd.Trace`.
     path : path, optional
-        Where to save the picture; its ending chooses the format.
+        Where to save the picture; its ending chooses the format, PNG if it has none.
     every : float, default 0.5
         Seconds of your time between two drawings, at least; the end is always drawn.
 

@@ -53,6 +53,7 @@ Array = np.ndarray[Any, Any]
 Model = TypeVar("Model", bound="LinearModel")
 
 _STREAMING = ("p-sgd", "tap-sgd", "dap-sgd")
+_SINGLE = 1e-6  # the least tolerance that makes sense in single precision
 
 
 class LinearModel(BaseEstimator):
@@ -199,6 +200,8 @@ class LinearModel(BaseEstimator):
         else:
             far = f"the residual is {result.residual:.1e}"
         scale = "centre the columns of X and scale them to a like size"
+        if self.tol < _SINGLE and result.x.dtype == np.float32:
+            scale = f"hand X in as float64: float32 is good for about {_SINGLE:g}"
         remedy = f"or {scale}" if self.algorithm == "auto" else f"{scale}, or use algorithm='auto'"
         warnings.warn(
             f"{type(self).__name__} did not reach tol={self.tol:g} in {result.passes:.4g} passes over the data: {far}. "
@@ -321,7 +324,7 @@ class LinearModel(BaseEstimator):
         Parameters
         ----------
         path : path, optional
-            Where to save the picture; its ending chooses the format.
+            Where to save the picture; its ending chooses the format, PNG if it has none.
         names : list of str, optional
             The names of the columns; by default those of the data frame that the model was fitted to.
 

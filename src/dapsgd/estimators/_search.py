@@ -233,7 +233,7 @@ class CrossValidated(LinearModel):
         Parameters
         ----------
         path : path, optional
-            Where to save the picture; its ending chooses the format.
+            Where to save the picture; its ending chooses the format, PNG if it has none.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class CrossValidated(LinearModel):
         Parameters
         ----------
         path : path, optional
-            Where to save the picture; its ending chooses the format.
+            Where to save the picture; its ending chooses the format, PNG if it has none.
         names : list of str, optional
             The names of the columns; by default those of the data frame that the model was fitted to.
 
