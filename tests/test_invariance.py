@@ -84,3 +84,15 @@ def test_centred_rows_are_the_same_model(kind, targets):
     direction = RNG.standard_normal(problem.packed_shape)
     moved = rows.inside(x + direction) - rows.inside(x)
     assert np.vdot(here, moved) == pytest.approx(np.vdot(there, direction), rel=1e-8)
+
+
+@pytest.mark.parametrize(("size", "shift", "chosen"), [(1.0, 0.0, "dap-svrg"), (1.0, 10.0, "fista"), (1e4, 0.0, "fista")])
+def test_many_rows_that_are_far_from_centred_go_through_full_gradients(size, shift, chosen):
+    rng = np.random.default_rng(1)
+    data = rng.standard_normal((100_000, 50))
+    signs = np.sign(data[:, 10:20].sum(axis=1) + rng.standard_normal(len(data)) + 1.0)
+    found = ds.solve(
+        ds.Problem(size * data + shift, signs, ds.Logistic(), ds.FusedLasso(0.01 * size), fit_intercept=True), tol=1e-4, seed=0
+    )
+    assert found.converged
+    assert found.message.startswith(chosen)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import gram, working_set
 from .descent import make_units
-from .rows import is_mapped, is_sparse
+from .rows import CentredRows, is_mapped, is_sparse
 from .steps import InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
@@ -48,5 +48,7 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
     if few:
         return "gram", "the loss is squared and there are few columns"
     if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:
+        if problem.fit_intercept and CentredRows(problem._rows, problem._weights).is_far:
+            return "fista", "beside an intercept the columns are far from zero, or of quite another size than one"
         return "dap-svrg", "there are many rows"
     return "fista", "there are few rows" if problem.n < _ROWS_A_COLUMN * problem.p else "the data is small"

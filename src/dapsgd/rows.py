@@ -44,6 +44,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
+_FAR = 30.0  # squares that many times another are of another size
 _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
@@ -215,6 +216,12 @@ class CentredRows(FarRows):
         norm = float(np.average(squared_norms(rows), weights=weights)) - 1.0
         spread = norm - float(self._means.astype(np.float64) @ self._means)
         self._size = self.dtype.type(math.sqrt(max(spread, 0.0) / self.p) or 1.0)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether gradients get nowhere on the rows as they are: far from zero, or not of the size of one."""
+        square = float(self._size) ** 2
+        return float(self._means @ self._means) > _FAR * square or not 1.0 / _FAR < square < _FAR
 
     def outside(self, x: Array) -> Array:
         """Return a packed parameter with the intercept of the rows as they are."""
