@@ -239,6 +239,86 @@ def test_a_prox_without_its_step_is_noticed_by_solve():
         ds.solve(ds.Problem(X, Y, regularizer=NoStep(0.1)))
 
 
+class Short(NamedTuple):
+    """A regulariser whose weights are too few."""
+
+    weights: np.ndarray
+
+    def value(self, w):
+        total = 0.0
+        for j in range(w.size):
+            total += self.weights[j] * abs(w[j])
+        return total
+
+    def prox(self, v, step, out):
+        for j in range(v.size):
+            out[j] = np.sign(v[j]) * max(abs(v[j]) - step * self.weights[j], 0.0)
+
+
+class ShortAtOnce(Short):
+    def value(self, w):
+        return (self.weights * np.abs(w)).sum()
+
+
+class Array(Right):
+    def value(self, w):
+        return self.lam * np.abs(w)
+
+
+@pytest.mark.parametrize(
+    ("term", "error", "words"),
+    [
+        (Short(np.ones(5)), IndexError, r"Short.value: index 5 is out of bounds .*beyond the end"),
+        (ShortAtOnce(np.ones(5)), ValueError, r"ShortAtOnce.value: operands could not be broadcast"),
+        (Array(0.1), TypeError, r"Array.value must return a number; it returned an array of shape \(6,\)"),
+    ],
+)
+def test_terms_that_do_not_fit_are_named(term, error, words):
+    with pytest.raises(error, match=words):
+        ds.solve(ds.Problem(X, Y, regularizer=term))
+    with pytest.raises(error, match=words):
+        ds.check_regularizer(term, 6)
+
+
+class Forgetful(Forwards):
+    def derivative(self, pred, y):
+        self.scale * (pred - y)
+
+
+class NotANumber(Forwards):
+    def value(self, pred, y):
+        return math.nan
+
+
+class Concave(NamedTuple):
+    scale: float
+
+    def value(self, pred, y):
+        return -self.scale * (pred - y) ** 2
+
+    def derivative(self, pred, y):
+        return -2.0 * self.scale * (pred - y)
+
+
+class Method(Forwards):
+    def curvature(self):
+        return 2.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "error", "words"),
+    [
+        (Forgetful(1.0), TypeError, r"Forgetful.derivative must return a number; it returned nothing"),
+        (NotANumber(1.0), ValueError, r"NotANumber.value must be finite around the targets"),
+        (Concave(1.0), ValueError, r"Concave must be convex: derivative falls by 2 per unit of pred"),
+        (Method(1.0), TypeError, r"Method.curvature must be a number: make it a field, an attribute or a property"),
+    ],
+)
+def test_losses_that_make_no_sense_are_named(loss, error, words):
+    with pytest.raises(error, match=words):
+        ds.Problem(X, Y, loss)
+
+
 def test_a_prox_is_tried_once_for_a_shape(monkeypatch):
     from dapsgd import _terms
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -30,54 +31,82 @@ def check_loss(loss: Any) -> Any:
 
 
 def try_loss(loss: Any, targets: Array) -> None:
-    """Raise if a user's derivative is not that of the value, as far as points around some of the targets show."""
+    """Raise if a user's loss is not convex, or its derivative not that of the value, as far as points around targets show."""
     kind = type(loss)
     if not is_foreign(loss) or has_trait(kind, "joint"):
         return
-    wrong, points = [], 0
-    for y in np.unique(targets.ravel()[:_FEW]).tolist():
+    name, wrong, points, known = kind.__name__, [], 0, 0
+    few = np.unique(targets.ravel()[:_FEW]).tolist()
+    for y in few:
         for pred in (y + shift * (1.0 + abs(y)) for shift in (-1.7, -0.31, 0.23, 1.3)):
             try:
                 slope, doubt = _slope(loss, pred, y)
-                given = float(loss.derivative(pred, y))
+                given = _number(loss, "derivative", pred, y)
             except (ArithmeticError, ValueError):  # not defined there, as a logarithm; compiled, it is NaN or infinite
                 continue
+            except LookupError as error:
+                raise IndexError(f"{name}: {error}; compiled code would read on beyond the end") from None
+            except NoReturnError:
+                raise
             except Exception:  # the compiler says it with the line, or what it is about is for compiled code only
                 return
             points += 1
+            known += math.isfinite(slope)
             if math.isfinite(slope + given) and abs(slope - given) > 1e-3 * (abs(slope) + abs(given)) + doubt:
                 wrong.append(
                     f"at pred={pred:.4g}, y={y:.4g} it is {given:.4g}, and value grows by {slope:.4g} per unit of pred"
                 )
+    if points and not known:
+        raise ValueError(
+            f"{name}.value must be finite around the targets; it is NaN or infinite, as at pred={pred:.4g}, y={y:.4g}"
+        )
     if len(wrong) > 0.1 * points:  # at a kink they may differ
-        raise ValueError(f"{kind.__name__}.derivative is not that of {kind.__name__}.value: {wrong[0]}")
-    _try_curvature(loss, targets)
+        raise ValueError(f"{name}.derivative is not that of {name}.value: {wrong[0]}")
+    _try_curvature(loss, few)
 
 
-def _try_curvature(loss: Any, targets: Array) -> None:
-    """Raise if a user's ``curvature`` is less than what the derivative grows by somewhere around the targets."""
-    curvature = getattr(loss, "curvature", math.inf)
-    for y in np.unique(targets.ravel()[:_FEW]).tolist() if isinstance(curvature, (int, float)) else ():
-        with np.errstate(all="ignore"):
-            try:
-                low, high = (y + shift * (1.0 + abs(y)) for shift in (-0.1, 0.1))
-                grows = (float(loss.derivative(high, y)) - float(loss.derivative(low, y))) / (high - low)
-            except Exception:  # it is not defined there, or for compiled code only
-                continue
-        if grows > 1.001 * curvature:
+def _try_curvature(loss: Any, targets: list[float]) -> None:
+    """Raise if a derivative falls, or grows by more than the ``curvature`` that a user gave."""
+    name, curvature = type(loss).__name__, getattr(loss, "curvature", math.inf)
+    if callable(curvature):
+        raise TypeError(f"{name}.curvature must be a number: make it a field, an attribute or a property")
+    for y in targets:
+        try:
+            low, high = (y + shift * (1.0 + abs(y)) for shift in (-0.1, 0.1))
+            below, above = _number(loss, "derivative", low, y), _number(loss, "derivative", high, y)
+        except Exception:  # it is not defined there, or for compiled code only
+            continue
+        grows, doubt = (above - below) / (high - low), 1e-9 * (abs(above) + abs(below)) / (high - low)
+        if grows < -doubt:
             raise ValueError(
-                f"{type(loss).__name__}.curvature must be the largest second derivative of value; it is {curvature:.4g}, and "
+                f"{name} must be convex: derivative falls by {-grows:.4g} per unit of pred at pred={y:.4g}, y={y:.4g}"
+            )
+        if grows > 1.001 * curvature + doubt:
+            raise ValueError(
+                f"{name}.curvature must be the largest second derivative of value; it is {curvature:.4g}, and "
                 f"derivative grows by {grows:.4g} per unit of pred at pred={y:.4g}, y={y:.4g}"
             )
 
 
+class NoReturnError(TypeError):
+    """A method of a user's that forgot its return."""
+
+
+def _number(term: Any, method: str, *arguments: Any) -> float:
+    """Call a method of a user's in plain Python."""
+    with np.errstate(all="ignore"):
+        value = getattr(term, method)(*arguments)
+    if value is None:
+        raise NoReturnError(f"{type(term).__name__}.{method} must return a number; it returned nothing")
+    return float(value)
+
+
 def _slope(loss: Any, pred: float, y: float) -> tuple[float, float]:
     """Return a loss's slope by differences, and how wrong rounding can make it."""
-    with np.errstate(all="ignore"):
-        length = 1e-5 * max(1.0, abs(pred))
-        above, below = float(loss.value(pred + length, y)), float(loss.value(pred - length, y))
-        doubt = 1e3 * np.finfo(np.float64).eps * (1.0 + abs(above) + abs(below)) / length
-        return (above - below) / (2.0 * length), doubt
+    length = 1e-5 * max(1.0, abs(pred))
+    above, below = _number(loss, "value", pred + length, y), _number(loss, "value", pred - length, y)
+    doubt = 1e3 * np.finfo(np.float64).eps * (1.0 + abs(above) + abs(below)) / length
+    return (above - below) / (2.0 * length), doubt
 
 
 def usable_regularizer(regularizer: Any) -> Any:
@@ -145,6 +174,8 @@ def prox_handle(bound: Any, x: Array) -> Handle:
     handle = make_handle(prox_entry, bound, x, 1.0, x)
     case = type(bound), x.shape, x.dtype
     if is_foreign(bound) and x.size and case not in _tried:
+        if x.size <= _ENOUGH:
+            _try_bounds(bound, x)
         _try_prox(handle, x[:_ENOUGH] if has_trait(type(bound), "elementwise") else x)
         if x.size <= _ENOUGH:
             _try_value(handle, x)
@@ -184,6 +215,23 @@ def _try_prox(handle: Handle, x: Array) -> None:
             )
 
 
+def _try_bounds(term: Any, x: Array) -> None:
+    """Raise if a user's methods leave the bounds of an array, which compiled code does not notice: they run in Python once."""
+    v, name = np.linspace(-1.0, 1.0, x.size).reshape(x.shape).astype(x.dtype), type(term).__name__
+    for method, arguments in (("value", (v,)), ("prox", (v, 1.0, np.zeros_like(v)))):
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                getattr(term, method)(*arguments)
+        except IndexError as error:
+            raise IndexError(f"{name}.{method}: {error}; compiled code would read on beyond the end") from None
+        except ValueError as error:
+            if "broadcast" in str(error):
+                raise ValueError(f"{name}.{method}: {error}") from None
+        except Exception:  # the compiler says it with the line, or what it is about is for compiled code only
+            continue
+
+
 def _try_value(handle: Handle, x: Array) -> None:
     """Raise unless a prox is that of the value, as far as a few points near it show."""
     term = handle.alive[1]
@@ -221,8 +269,9 @@ def run_value(bound: Any, w: Array) -> float:
     if has_trait(type(bound), "in_numpy"):
         return float(bound.value(w))
     value = run(type(bound).value, bound, w)
-    if value is None:
-        raise TypeError(f"{type(bound).__name__}.value must return a number; it returned nothing")
+    if value is None or np.ndim(value) > 0:
+        what = "nothing" if value is None else f"an array of shape {np.shape(value)}"
+        raise TypeError(f"{type(bound).__name__}.value must return a number; it returned {what}")
     return float(value)
 
 
