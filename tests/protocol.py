@@ -2,7 +2,7 @@
 
 The model has the same atomic steps as ``runtimes/_engine.py``: what a worker does while it holds the head lock is one step,
 and so are each load and each store of a stripe, each lock and each gate, the coming of a thread to a slice, however late, and
-the change from one worker to the next when a turn is over. Decisions under the head lock are not restated: the
+each step of the change from one worker to the next when a turn is over. Decisions under the head lock are not restated: the
 engine's own functions make them (``may_apply``, ``open_gates``, ``take_slot``...), uncompiled, on a ledger made from the state.
 What is restated is where a worker waits and in which order it takes locks.
 
@@ -19,7 +19,9 @@ import numpy as np
 from dapsgd.runtimes import _engine as engine
 
 # Where a worker is.
-READ, READ_NEXT, WORK, APPLY_GATE, APPLY_WOKEN, STORE, NEXT, IN_LINE = range(8)  # IN_LINE: no thread is this worker
+# IN_LINE: no thread is this worker. ENTER: a thread is about to be, and holds the entrance. OVER: its turn is over, which
+# Python has yet to hear. AGAIN: where the engine's loop begins.
+AGAIN, READ, READ_NEXT, WORK, APPLY_GATE, APPLY_WOKEN, STORE, NEXT, OVER, ENTER, IN_LINE = range(11)
 FREE = -1
 
 
@@ -42,18 +44,20 @@ class Rules(NamedTuple):
     locks: bool = True
     coupling: bool = True
     drops: int = 1  # how often a lease is given back
-    keeps_lease: bool = False  # when its turn is over
+    keeps_lease: bool = False  # when it is in the line again
+    lease_first: bool = True  # does a worker have a lease before it leaves the line?
     oldest_first: bool = True  # is the next worker the one that has not worked for longest?
     may_apply: Any = staticmethod(engine.may_apply)
     open_gates: Any = staticmethod(engine.open_gates)
     goes_on: Any = staticmethod(engine.goes_on)
+    is_turn_over: Any = staticmethod(engine.is_turn_over)
 
 
 class Worker(NamedTuple):
     place: int
     memory: tuple[int, ...]  # Own.state
     stripe: int  # at which it is
-    loaded: int
+    loaded: int  # what it has loaded; of one that enters, who its thread was, or itself
     own: tuple[int, ...]  # the version of each stripe of its copy
 
 
@@ -66,6 +70,7 @@ class State(NamedTuple):
     x: tuple[int, ...]  # for each stripe, how many updates it has seen
     workers: tuple[Worker, ...]
     line: tuple[int, ...]  # of workers for whom there is no thread
+    entrance: int  # the worker for whom it is held
     late: int  # threads that have not come to this slice yet
     pauses: int
     failures: int
@@ -89,6 +94,7 @@ def start(rules: Rules) -> State:
         x=(0,) * rules.stripes,
         workers=(worker,) * rules.workers,
         line=tuple(range(rules.workers)),
+        entrance=FREE,
         late=rules.threads,
         pauses=rules.pauses,
         failures=rules.failures,
@@ -105,6 +111,7 @@ class Move:
         self.waiting, self.leases = np.array(state.waiting), np.array(state.leases)
         self.holders, self.gates, self.x = list(state.holders), list(state.gates), list(state.x)
         self.workers, self.line, self.late = list(state.workers), list(state.line), state.late
+        self.entrance = state.entrance
         self.pauses, self.failures, self.failed = state.pauses, state.failures, state.failed
         gates = np.arange(rules.workers)  # addresses
         self.ledger = engine.Ledger(0, gates, self.waiting, self.counters, self.leases, rules.max_delay, rules.turn)
@@ -128,6 +135,7 @@ class Move:
             tuple(self.x),
             tuple(self.workers),
             tuple(self.line),
+            self.entrance,
             self.late,
             self.pauses,
             self.failures,
@@ -170,44 +178,72 @@ class Move:
         self.line.append(self.who)
 
     def take_next(self) -> None:
-        """Let a thread be the next in line."""
+        """Take the entrance for the thread that this worker was, or for a thread that comes, and choose who it is to be."""
+        if not self.line:  # what it saw of the line was old
+            self.place = AGAIN
+            return
         following = min(self.line, key=self.worked) if self.rules.oldest_first else self.line[0]
-        self.line.remove(following)
         if any(self.worked(other) < self.worked(following) for other in self.line):
             raise Violation("a worker is not the next that has waited longer")
-        if following == self.who:
-            self.place = READ
+        self.entrance = following
+        before = self.who if self.who >= 0 else following
+        self.workers[following] = self.workers[following]._replace(place=ENTER, loaded=before)
+
+    def take_over(self) -> None:
+        """Give back the lease of the worker that the thread was, and read."""
+        before = self.loaded
+        if before != self.who and not self.rules.keeps_lease:
+            memory = np.array(self.workers[before].memory)
+            if memory[engine.HAS_READ]:
+                engine.drop_lease(self.ledger, memory)
+                self.workers[before] = self.workers[before]._replace(memory=tuple(memory.tolist()))
+        if engine.is_slice_over(self.ledger) or not self.rules.lease_first:
+            self.open_gates()
+            self.leave_line()
+            self.release(0)
         else:
-            worker = self.workers[following]
-            self.workers[following] = worker._replace(place=WORK if worker.memory[engine.HAS_READ] else READ)
+            self.take_lease()
+            self.open_gates()
+
+    def take_lease(self) -> None:
+        """Note the version, and copy its first stripe."""
+        engine.take_lease(self.ledger, self.memory)
+        self.own[0] = self.x[0]
+        self.stripe, self.place = 0, READ_NEXT
+        self.finish_stripe()
+
+    def leave_line(self) -> None:
+        """Let the worker that the thread was take the place of this one, and let go of the entrance."""
+        before = self.loaded
+        self.line.remove(self.who)
+        if before != self.who:
+            self.line.append(before)
+            self.workers[before] = self.workers[before]._replace(place=IN_LINE)
+        self.entrance, self.loaded, self.place = FREE, 0, AGAIN
 
     def worked(self, who: int) -> int:
         """Return the run's iterations when a worker last applied an update."""
         memory = self.memory if who == self.who else self.workers[who].memory
         return int(memory[engine.WORKED])
 
-    def end_turn(self) -> None:
-        """Stand in line, and let the thread be the next in it."""
-        self.memory[engine.UPDATES] = 0
-        self.leave_thread()
-        self.take_next()
-
-    @property
-    def is_turn_over(self) -> bool:
-        return bool(engine.is_turn_over(self.ledger, self.memory))
+    def begin(self) -> None:
+        """Look whether the turn is over."""
+        if self.rules.is_turn_over(self.ledger, self.memory):
+            self.memory[engine.UPDATES] = 0
+            self.place = OVER
+            return
+        if self.line and self.memory[engine.UPDATES] >= self.rules.turn:
+            raise Violation("a turn is longer than allowed")
+        self.place = WORK if self.memory[engine.HAS_READ] else READ
 
     # What a worker does under the head lock; each ends with a place to go on from.
 
     def read(self) -> None:
-        counters = self.counters
-        if counters[engine.ITERATION] >= counters[engine.LAST] or counters[engine.PAUSE] != 0:
+        if engine.is_slice_over(self.ledger):
             self.leave_thread()
             self.release(0)
         else:
-            engine.take_lease(self.ledger, self.memory)
-            self.own[0] = self.x[0]
-            self.stripe, self.place = 0, READ_NEXT
-            self.finish_stripe(WORK)
+            self.take_lease()
 
     def apply(self) -> None:
         counters, version = self.counters, int(self.memory[engine.VERSION])
@@ -231,13 +267,11 @@ class Move:
         room = np.zeros(8, np.int64)
         engine.take_slot(self.ledger, engine.Log(room, room, room, room, room, room, room), t + 1)
         if self.rules.goes_on(self.ledger, self.memory):
-            if self.line and self.memory[engine.UPDATES] > self.rules.turn:
-                raise Violation("a turn is longer than allowed")
             engine.take_lease(self.ledger, self.memory)
         self.open_gates()
         self.stripe, self.loaded, self.place = 0, self.x[0], STORE
 
-    def finish_stripe(self, after: int) -> None:
+    def finish_stripe(self) -> None:
         """Go on to the next stripe, or let go of the last."""
         last = self.stripe == self.rules.stripes - 1
         if last or not self.rules.coupling:
@@ -247,7 +281,9 @@ class Move:
                 raise Violation("a copy is of different versions")
             if self.memory[engine.HAS_READ] and self.own[0] != self.memory[engine.VERSION]:
                 raise Violation("a copy is not of the version that was noted")
-            self.place = after
+            if self.entrance == self.who:
+                self.leave_line()
+            self.place = AGAIN
 
     def next_stripe(self) -> None:
         """Take the next lock, then let go of the last."""
@@ -269,9 +305,13 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
     found = []
     move = Move(rules, state, who)
     place = move.place
-    if move.is_turn_over and (place == READ or (place == WORK and rules.keeps_lease)):
-        move.end_turn()
-    elif place in (READ, WORK, APPLY_WOKEN):
+    if place == AGAIN:
+        move.begin()
+    elif place == OVER:
+        if state.entrance != FREE:
+            return []
+        move.take_next()
+    elif place in (READ, WORK, APPLY_WOKEN, ENTER):
         if not move.is_free(0):
             return []
         if place == WORK and state.failures > 0:  # as engine.leave does
@@ -287,6 +327,8 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
         move.acquire(0)
         if place == READ:
             move.read()
+        elif place == ENTER:
+            move.take_over()
         else:
             move.apply()
     elif place == APPLY_GATE:
@@ -300,13 +342,13 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
         move.next_stripe()
         if place == READ_NEXT:
             move.own[move.stripe] = move.x[move.stripe]
-            move.finish_stripe(WORK)
+            move.finish_stripe()
         else:
             move.loaded, move.place = move.x[move.stripe], STORE
     elif place == STORE:
         move.x[move.stripe] = move.own[move.stripe] = move.loaded + 1
         move.place = NEXT
-        move.finish_stripe(WORK if move.memory[engine.HAS_READ] else READ)
+        move.finish_stripe()
     else:  # IN_LINE
         return []
     return [*found, move.pack()]
@@ -315,7 +357,7 @@ def _moves_of(rules: Rules, state: State, who: int) -> list[State]:
 def _moves_of_python(rules: Rules, state: State) -> list[State]:
     """Let a thread come, ask for a pause while workers run; start the next slice when nobody does."""
     found = []
-    if state.late > 0:
+    if state.late > 0 and state.entrance == FREE:
         coming = Move(rules, state, -1)
         coming.take_next()
         coming.late -= 1
@@ -345,10 +387,16 @@ def check(rules: Rules, state: State) -> None:
         raise Violation("leases are not held by those who have read")
     if any(worker.place == IN_LINE and worker.memory[engine.HAS_READ] for worker in state.workers):
         raise Violation("a worker without a thread holds a lease")
+    over = counters[engine.ITERATION] >= counters[engine.LAST] or counters[engine.PAUSE] != 0
+    entering = {state.entrance} | ({state.workers[state.entrance].loaded} if state.entrance != FREE else set())
+    for who, worker in enumerate(state.workers):
+        if not over and who not in state.line and who not in entering and not worker.memory[engine.HAS_READ]:
+            raise Violation("nobody waits for a worker that has left the line")
     since = [counters[engine.ITERATION] - state.workers[who].memory[engine.WORKED] for who in state.line]
     if rules.threads == 1 and max(since, default=0) > rules.workers * rules.turn:
         raise Violation("a worker does not get its turn")
-    if sorted(state.line) != [who for who, worker in enumerate(state.workers) if worker.place == IN_LINE]:
+    waits = [who for who, worker in enumerate(state.workers) if worker.place == IN_LINE or who == state.entrance]
+    if sorted(state.line) != waits:
         raise Violation("the line does not have those who wait in it, once each")
 
 

@@ -1,5 +1,8 @@
 """DAve-RPG: the recursion against plain NumPy, its optimum, and everything it runs on."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -7,6 +10,7 @@ from scipy.sparse import csr_matrix
 import dapsgd as ds
 from dapsgd.losses import LOSSES
 from dapsgd.regularizers import REGULARIZERS
+from dapsgd.runtimes import _crew, _engine
 from dapsgd.shares import cut, share_step
 
 from . import cases
@@ -82,6 +86,30 @@ def test_the_step_does_not_depend_on_delays():
         run = ds.solve(problem, "dave-rpg", runtime=runtime, workers=8, max_delay=500, max_iter=20_000, tol=1e-9, seed=0)
         assert run.objective <= best * (1 + 1e-8)
         assert len(run.delays) == 501
+
+
+def test_a_thread_that_is_halted_as_it_begins_is_waited_for(monkeypatch):
+    real, halted = _crew.compiled, threading.Event()
+
+    def compiled(function, *arguments):
+        call = real(function, *arguments)
+        if function is not _engine.run:
+            return call
+
+        def halting(parts, rule, shared, own):
+            if own.worker == 1 and not halted.is_set():
+                halted.set()
+                time.sleep(0.3)  # alone, the other would be at the end long before
+            return call(parts, rule, shared, own)
+
+        return halting
+
+    monkeypatch.setattr(_crew, "compiled", compiled)
+    run = ds.solve(small(n=160), "dave-rpg", workers=2, max_iter=2000, tol=0.0, seed=0, record_schedule=True)
+    assert halted.is_set()
+    for worker in (0, 1):
+        turns = np.flatnonzero(run.schedule.worker == worker)
+        assert np.diff(turns, prepend=-1, append=2000).max() <= 8  # two shares, delays of two at the most, late threads
 
 
 def test_measuring_leaves_the_workers_points_alone():

@@ -46,9 +46,12 @@ def wakes_nobody_at_the_end(ledger):
         engine.open_gates(ledger)
 
 
-def goes_on_for_ever(ledger, state):
-    state[engine.UPDATES] += 1
-    return ledger.counters[engine.PAUSE] == 0 and ledger.counters[engine.ITERATION] < ledger.counters[engine.LAST]
+def never(ledger, state):
+    return False
+
+
+def stops_when_its_turn_is_over(ledger, state):
+    return engine.goes_on(ledger, state) and not engine.is_turn_over(ledger, state)
 
 
 THREE_AT_ONCE = Rules(3, 2, (4,), threads=3, stripes=1, records_full=9)
@@ -61,11 +64,11 @@ BROKEN = {
     "there are no locks": (Rules(2, 2, (3,), threads=2, stripes=1, locks=False), "lost or applied twice|not of the version"),
     "stripes are not coupled": (Rules(2, 2, (3,), threads=2, coupling=False), "different versions|not of the version"),
     "nobody's turn is ever over": (
-        Rules(3, 2, (4,), threads=1, turn=1, records_full=9, goes_on=goes_on_for_ever),
+        Rules(3, 2, (4,), threads=1, turn=1, records_full=9, is_turn_over=never),
         "turn is longer",
     ),
     "nobody makes way for a worker whose thread is late": (
-        Rules(2, 2, (4,), threads=2, turn=1, records_full=9, goes_on=goes_on_for_ever),
+        Rules(2, 2, (4,), threads=2, turn=1, records_full=9, is_turn_over=never),
         "a turn is longer",
     ),
     "whoever came for nothing goes to the end of the line": (
@@ -77,8 +80,16 @@ BROKEN = {
         "has waited longer",
     ),
     "a lease is kept when a turn is over": (
-        Rules(3, 2, (4,), threads=1, turn=1, goes_on=goes_on_for_ever, keeps_lease=True),
+        Rules(3, 2, (4,), threads=1, turn=1, keeps_lease=True),
         "without a thread holds a lease",
+    ),
+    "a worker leaves the line before it has a lease": (
+        Rules(2, 2, (4,), threads=2, lease_first=False),
+        "nobody waits for a worker",
+    ),
+    "a lease is given back before its worker is in the line": (
+        Rules(3, 2, (4,), threads=2, turn=1, records_full=9, goes_on=stops_when_its_turn_is_over),
+        "nobody waits for a worker",
     ),
 }
 

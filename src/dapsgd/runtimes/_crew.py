@@ -60,9 +60,11 @@ class Crew:
             self._draw(worker)
             acquire(gates[worker])  # a gate is closed until another worker opens it
         # Compile everything now, before any thread and any clock starts.
-        self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, self._own[0])
+        own = self._own[0]
+        self._run = compiled(engine.run, plan.parts, plan.rule, self._shared, own)
+        self._take_over = compiled(engine.take_over, self._shared, own.state, own.x, own.state)
         self._pause = compiled(engine.pause, self._ledger)
-        self._leave = compiled(engine.leave, self._ledger, stripes, self._own[0].state)
+        self._leave = compiled(engine.leave, self._ledger, stripes, own.state)
 
     @property
     def iteration(self) -> int:
@@ -107,8 +109,7 @@ class Crew:
                 reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
                 if reason == engine.TURN_OVER:
                     with self._entrance:
-                        self._line.append(worker)
-                        worker = self._take_next()
+                        worker = self._take_next(worker)
                 elif reason == engine.REFILL:
                     self._draw(worker)
                 else:
@@ -124,13 +125,20 @@ class Crew:
                     self._line.append(worker)
                     self._ledger.counters[engine.IN_LINE] = len(self._line)
 
-    def _take_next(self) -> int:
+    def _take_next(self, before: int | None = None) -> int:
         """Take the worker out of the line that has not worked for longest; ``_entrance`` is held.
 
         Not the one that has stood there for longest: it may have come just to hear that the slice is over, time and again.
+        ``before``, whose turn is over, takes its place. The line changes only when the leases have: see the engine.
         """
+        if not self._line and before is not None:  # what it saw of the line was old
+            return before
         worker = min(self._line, key=lambda worker: int(self._own[worker].state[engine.WORKED]))
+        own = self._own[worker]
+        self._take_over(self._shared, self._own[worker if before is None else before].state, own.x, own.state)
         self._line.remove(worker)
+        if before is not None:
+            self._line.append(before)
         self._ledger.counters[engine.IN_LINE] = len(self._line)
         return worker
 

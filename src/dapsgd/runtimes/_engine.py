@@ -25,9 +25,11 @@ A worker that has to wait does so at a gate of its own, which is opened by the u
 
 **More workers than cores.** Whoever holds a lease but has no core keeps the others waiting. So there are no more threads than
 cores (nor than max_delay + 1, so that all leases can be given back in time), and a thread is one worker after another: after a
-turn of ``turn`` updates, with no lease in hand, it comes back to be whoever has waited longest, if anybody waits. Nobody
+turn of ``turn`` updates it comes back to be whoever has waited longest, if anybody waits. Nobody
 sleeps for want of a core, so nobody has to be woken. (There may be a line where there are as many threads as workers: a
 thread comes when the system lets it, and a short run is over by then.)
+Whoever is not in the line has a lease, all the time: it is taken before a worker leaves the line, and given back once it is
+in it again. So a thread that the system halts, wherever it is, is waited for, and no worker is left behind.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from ._leases import in_time, remove
 from ._locks import acquire, release
 from ._stamps import stamp
 
-__all__ = ["DIVERGED", "DONE", "PAUSED", "REFILL", "TURN_OVER", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run"]
+__all__ = ["DIVERGED", "DONE", "PAUSED", "REFILL", "TURN_OVER", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run", "take_over"]
 
 Array = np.ndarray[Any, Any]
 
@@ -118,10 +120,10 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
     """Work until there is a reason to go back to Python, and return it."""
     ledger, counters, state = shared.ledger, shared.ledger.counters, own.state
     while True:
+        if is_turn_over(ledger, state):
+            state[UPDATES] = 0
+            return TURN_OVER
         if state[HAS_READ] == 0:
-            if is_turn_over(ledger, state):
-                state[UPDATES] = 0
-                return TURN_OVER
             reason = read(shared, own.x, state)
             if reason >= 0:
                 return reason
@@ -173,13 +175,39 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
 @kernel
 def read(shared: Shared, x: Array, state: Array) -> int:
     """Copy the parameter, in one version, with a lease on it; return -1, or the reason to go back to Python."""
-    ledger, counters = shared.ledger, shared.ledger.counters
+    ledger = shared.ledger
     acquire(ledger.head)
-    if counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0:
-        reason = DONE if counters[ITERATION] >= counters[LAST] else PAUSED
+    if is_slice_over(ledger):
+        reason = DONE if ledger.counters[ITERATION] >= ledger.counters[LAST] else PAUSED
         release(ledger.head)
         return reason
     take_lease(ledger, state)
+    copy_version(shared, x)
+    return -1
+
+
+@kernel
+def take_over(shared: Shared, before: Array, x: Array, state: Array) -> None:
+    """Read for the worker that a thread is to be, and give back the lease of the one it was, as one: somebody is waited for.
+
+    ``before`` is the state of the one it was; of the same worker if it was none.
+    """
+    ledger = shared.ledger
+    acquire(ledger.head)
+    if before[HAS_READ] == 1:
+        drop_lease(ledger, before)
+    if is_slice_over(ledger):
+        open_gates(ledger)
+        release(ledger.head)
+        return
+    take_lease(ledger, state)
+    open_gates(ledger)
+    copy_version(shared, x)
+
+
+@kernel
+def copy_version(shared: Shared, x: Array) -> None:
+    """Copy the parameter, one stripe after the other, the head being held; let go of it."""
     for s in range(shared.stripes.size):
         if s > 0:
             acquire(shared.stripes[s])
@@ -188,7 +216,6 @@ def read(shared: Shared, x: Array, state: Array) -> int:
         if x is not shared.x:
             copy(shared.x[start:stop], x[start:stop])
     release(shared.stripes[shared.stripes.size - 1])
-    return -1
 
 
 @kernel
@@ -237,10 +264,16 @@ def average(mean: Array, x: Array, count: int) -> None:
 
 @kernel
 def goes_on(ledger: Ledger, state: Array) -> bool:
-    """Tell whether a worker that has just applied an update takes the next lease: not if its turn is over."""
-    counters = ledger.counters
+    """Tell whether a worker that has just applied an update takes the next lease; also if its turn is over."""
     state[UPDATES] += 1
-    return counters[PAUSE] == 0 and counters[ITERATION] < counters[LAST] and not is_turn_over(ledger, state)
+    return not is_slice_over(ledger)
+
+
+@kernel
+def is_slice_over(ledger: Ledger) -> bool:
+    """Tell whether nobody may read any more."""
+    counters = ledger.counters
+    return counters[ITERATION] >= counters[LAST] or counters[PAUSE] != 0
 
 
 @kernel
