@@ -46,7 +46,8 @@ from ._leases import in_time, remove
 from ._locks import acquire, release
 from ._stamps import stamp
 
-__all__ = ["DIVERGED", "DONE", "PAUSED", "REFILL", "TURN_OVER", "Ledger", "Log", "Own", "Shared", "leave", "pause", "run", "take_over"]
+__all__ = ["DIVERGED", "DONE", "PAUSED", "REFILL", "TURN_OVER", "Ledger", "Log", "Own", "Shared"]
+__all__ += ["leave", "pause", "run", "take_over"]
 
 Array = np.ndarray[Any, Any]
 
