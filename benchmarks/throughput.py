@@ -5,8 +5,9 @@
     python benchmarks/throughput.py --quick                 shorter runs, for a look
 
 The other program is called as ``program l1|group|fused|nuclear tap|dap WORKERS ITERATIONS M`` and prints
-``seconds updates_per_second ...``. Everything is a ratio of medians of runs that were interleaved in this one process;
-compilation is never inside a clock and is reported apart.
+``seconds updates_per_second ...``. A ratio is the median of the ratios of runs side by side: those that are compared follow
+each other at once, in this one process, in the other order every other time, so that a machine whose speed drifts favours
+neither. Compilation is never inside a clock and is reported apart.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,7 @@ YARDSTICK_ITERATIONS = {"fused": 10_000, "nuclear": 2_500}
 SPEEDUP_AIMS = {("fused", 5_000): 1.8, ("nuclear", 50): 1.8, ("group", 50_000): 1.6}
 LABELS = {"l1": "L1", "group": "group lasso", "fused": "fused lasso", "nuclear": "nuclear norm"}
 FEW, MANY = 2, 8
+WORKERS = {"tap-sgd": (1, FEW), "dap-sgd": (1, FEW, MANY)}
 
 
 def make_problem(kind, m):
@@ -61,15 +64,16 @@ def updates_per_second(problem, step, algorithm, workers, iterations, points=1, 
     return iterations / result.seconds
 
 
-def independent_runs(problem, step, iterations, count):
+def independent_runs(problem, step, iterations, count, seed=0):
     """Run so many single workers at once that share nothing: no speedup on this machine can be larger than theirs."""
     with ThreadPoolExecutor(count) as pool:
-        runs = [pool.submit(updates_per_second, problem, step, "dap-sgd", 1, iterations, seed=seed) for seed in range(count)]
+        run = partial(updates_per_second, problem, step, "dap-sgd", 1, iterations)
+        runs = [pool.submit(run, seed=count * seed + who) for who in range(count)]
         return sum(run.result() for run in runs)
 
 
-def yardstick(program, kind, algorithm, workers, iterations, m):
-    """Run the other program once."""
+def yardstick(program, kind, algorithm, workers, iterations, m, seed=0):
+    """Run the other program once; it draws its own numbers."""
     command = [program, kind, algorithm.partition("-")[0], str(workers), str(iterations), str(m)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[1])
 
@@ -81,32 +85,40 @@ def measure_cells(repeats, share, program):
         began = time.perf_counter()
         problem, step = make_problem(kind, m)
         iterations = int(iterations * share)
-        for algorithm in ("tap-sgd", "dap-sgd"):
+        for algorithm in WORKERS:
             updates_per_second(problem, step, algorithm, 1, 10)
         prepared = time.perf_counter() - began
-        runs = [(algorithm, workers) for algorithm in ("tap-sgd", "dap-sgd") for workers in (1, FEW)] + [("dap-sgd", MANY)]
-        ours = {run: [] for run in runs}
-        theirs = {run: [] for run in runs[:-1]}
-        apart = []
-        for repeat in range(repeats):
-            for algorithm, workers in runs:
-                speed = updates_per_second(problem, step, algorithm, workers, iterations, seed=repeat)
-                ours[algorithm, workers].append(speed)
-                if program and (algorithm, workers) in theirs:
-                    length = int(min(iterations, YARDSTICK_ITERATIONS.get(kind, iterations) * share))
-                    theirs[algorithm, workers].append(yardstick(program, kind, algorithm, workers, length, m))
-            apart.append(independent_runs(problem, step, iterations, FEW))
-        for run in runs:
-            row = {"kind": kind, "m": m, "algorithm": run[0], "workers": run[1], "updates_per_second": median(ours[run])}
-            if program and theirs.get(run):
-                row["yardstick"] = median(theirs[run])
-                row["ratio"] = row["updates_per_second"] / row["yardstick"]
+        length = int(min(iterations, YARDSTICK_ITERATIONS.get(kind, iterations) * share))
+        runs = {}
+        for algorithm, counts in WORKERS.items():
+            if program:
+                runs |= {("theirs", algorithm, k): partial(yardstick, program, kind, algorithm, k, length, m) for k in (1, FEW)}
+            runs |= {(algorithm, k): partial(updates_per_second, problem, step, algorithm, k, iterations) for k in counts}
+        runs["apart"] = partial(independent_runs, problem, step, iterations, FEW)
+        speeds = side_by_side(runs, repeats)
+        one, few, many = (speeds["dap-sgd", workers] for workers in (1, FEW, MANY))
+        for run in ((algorithm, k) for algorithm, counts in WORKERS.items() for k in counts):
+            row = {"kind": kind, "m": m, "algorithm": run[0], "workers": run[1], "updates_per_second": median(speeds[run])}
+            if ("theirs", *run) in speeds:
+                row["yardstick"] = median(speeds["theirs", *run])
+                row["ratio"] = ratio(speeds[run], speeds["theirs", *run])
             if run == ("dap-sgd", FEW):
-                row["independent"] = median(apart)
+                tap = ratio(speeds["tap-sgd", FEW], speeds["tap-sgd", 1])
+                row["speedup"] = {"dap": ratio(few, one), "ceiling": ratio(speeds["apart"], one), "tap": tap}
+                row["speedup"]["many_over_few"] = ratio(many, few)
             rows.append(row)
             print(line_of(row), flush=True)
         print(f"  (data and compilation: {prepared:.1f} s)", flush=True)
     return rows
+
+
+def side_by_side(runs, repeats):
+    """Run everything in turns, so many times, in the other order every other time."""
+    speeds = {name: [] for name in runs}
+    for repeat in range(repeats):
+        for name, run in list(runs.items())[:: 1 if repeat % 2 == 0 else -1]:
+            speeds[name].append(run(seed=repeat))
+    return speeds
 
 
 def line_of(row):
@@ -121,17 +133,14 @@ def median(values):
     return float(np.median(values))
 
 
+def ratio(ours, others):
+    """Return the median of the ratios of runs side by side."""
+    return median(np.divide(ours, others))
+
+
 def speedups(rows):
     """Compare 2 workers with 1, and many with 2, for DAP-SGD."""
-    speed = {(row["kind"], row["m"], row["algorithm"], row["workers"]): row["updates_per_second"] for row in rows}
-    apart = {(row["kind"], row["m"]): row["independent"] for row in rows if "independent" in row}
-    result = []
-    for kind, m, _ in CELLS:
-        one, few, many = (speed[kind, m, "dap-sgd", workers] for workers in (1, FEW, MANY))
-        tap = speed[kind, m, "tap-sgd", FEW] / speed[kind, m, "tap-sgd", 1]
-        row = {"kind": kind, "m": m, "dap": few / one, "ceiling": apart[kind, m] / one, "tap": tap}
-        result.append(row | {"many_over_few": many / few})
-    return result
+    return [{"kind": row["kind"], "m": row["m"], **row["speedup"]} for row in rows if "speedup" in row]
 
 
 def recording_cost(repeats, share):
@@ -141,11 +150,9 @@ def recording_cost(repeats, share):
         problem, step = make_problem(kind, m)
         iterations = int(iterations * share)
         updates_per_second(problem, step, "dap-sgd", FEW, 10)
-        plain, recorded = [], []
-        for repeat in range(2 * repeats):
-            plain.append(updates_per_second(problem, step, "dap-sgd", FEW, iterations, seed=repeat))
-            recorded.append(updates_per_second(problem, step, "dap-sgd", FEW, iterations, points=100, seed=repeat))
-        rows.append({"kind": kind, "m": m, "kept": median(recorded) / median(plain)})
+        plain = partial(updates_per_second, problem, step, "dap-sgd", FEW, iterations)
+        speeds = side_by_side({"plain": plain, "recorded": partial(plain, points=100)}, 2 * repeats)
+        rows.append({"kind": kind, "m": m, "kept": ratio(speeds["recorded"], speeds["plain"])})
     return rows
 
 
