@@ -177,7 +177,7 @@ def arrow_seeds() -> list[bytes]:
 def model_file(kind: str) -> bytes:
     X = np.random.default_rng(0).standard_normal((20, 3))
     if kind == "regressor":
-        model = ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0])
+        model = ds.DAPRegressor("l1", alpha=0.1, random_state=0).partial_fit(X, X[:, 0])
     else:
         model = ds.DAPClassifier("l1", alpha=0.1).fit(X, np.where(X[:, 0] > 0, "up", "down"))
     path = folder() / f"{kind}.npz"

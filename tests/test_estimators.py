@@ -917,3 +917,52 @@ def test_batches_begin_at_the_best_constant():
         for start in range(0, 150, 50):
             model.partial_fit(data[start : start + 50], y[start : start + 50])
     assert model.score(data, y) > 0.8
+
+
+@pytest.mark.parametrize("size", [1, 50])
+@pytest.mark.parametrize("shift", [0.0, 30.0, 1000.0])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_batches_of_columns_far_from_zero(size, shift, kind):
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((1500, 5)).astype(kind)
+    y = 26.0 + data @ np.array([1.0, -2.0, 0.0, 0.0, 0.5])
+    data += kind(shift)
+    model = DAPRegressor("l1", alpha=0.01, random_state=0)
+    for start in range(0, len(data), size):
+        model.partial_fit(data[start : start + size], y[start : start + size])
+    assert model.score(data, y) > 0.9
+    labels = np.digitize(y - 26.0, [-1.0, 1.0])
+    classifier = DAPClassifier("l1", alpha=0.001, random_state=0)
+    for start in range(0, len(data), 50):
+        classifier.partial_fit(data[start : start + 50], labels[start : start + 50], classes=[0, 1, 2])
+    assert classifier.score(data, labels) > 0.7
+
+
+def test_a_row_without_weight_does_not_move_the_means_of_a_stream():
+    data, weights = X.copy(), np.ones(N)
+    data[3], weights[3] = 1e9, 0.0
+    one = DAPRegressor("l1", 0.05, random_state=0).partial_fit(data, Y, sample_weight=weights)
+    np.testing.assert_allclose(one._stream.means, np.delete(data, 3, axis=0).mean(axis=0))
+
+
+def test_streams_that_are_not_centred():
+    sparse, dense = DAPRegressor("l1", 0.05, random_state=0), DAPRegressor("l1", 0.05, random_state=0, fit_intercept=False)
+    huge = DAPRegressor("l1", 0.05, random_state=0)
+    assert sparse.partial_fit(sp.csr_matrix(X), Y)._stream.means is None
+    assert dense.partial_fit(X, Y)._stream.means is None
+    with pytest.raises(ds.NumbersTooLargeError):
+        huge.partial_fit(np.full_like(X, 1e308), Y)
+    assert not hasattr(huge, "coef_")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_lines_of_a_group_have_one_colour_and_one_name(named):
+    labels = np.repeat(["left", "right", "other"], [2, 2, P - 4]) if named else np.repeat([0, 1, 2], [2, 2, P - 4])
+    y = X[:, :2] @ [2.0, 1.0] - X[:, 2] + 0.5 * X[:, 3]
+    model = DAPRegressorCV("group_lasso", groups=labels.tolist(), alphas=5, cv=3).fit(X, y)
+    (axes,) = model.plot_path().axes
+    names = [text.get_text() for text in axes.texts]
+    assert set(names[:2] if len(names) == 2 else names) >= ({"left", "right"} if named else {"group 0", "group 1"})
+    colours = [line.get_color() for line in axes.lines if len(line.get_xdata()) == 5]
+    assert sorted(map(colours.count, set(colours)))[:2] == [2, 2]
+    plots.pyplot().close("all")

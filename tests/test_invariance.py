@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import dapsgd as ds
-from dapsgd.rows import CentredRows
+from dapsgd.centred import CentredRows
 
 RNG = np.random.default_rng(0)
 N, P = 150, 80

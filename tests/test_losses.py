@@ -1,6 +1,7 @@
 """Every loss of the registry: derivative, curvature, convexity, precision, known values, targets."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -321,3 +322,19 @@ def test_valid_targets_are_returned_unchanged(name):
     kept = targets.copy()
     assert (loss.check_targets(targets) == kept).all()
     assert (targets == kept).all()
+
+
+class KeyedLoss(NamedTuple):
+    scale: float
+
+    def value(self, pred, y):
+        return {0.0: 1.0}[y] * self.scale * (pred - y) ** 2
+
+    def derivative(self, pred, y):
+        return 2.0 * {0.0: 1.0}[y] * self.scale * (pred - y)
+
+
+def test_a_missing_key_is_not_called_the_end_of_an_array():
+    with pytest.raises(Exception) as told:  # it cannot be compiled either
+        ds.solve(ds.Problem(np.eye(3), np.ones(3), KeyedLoss(1.0)), tol=1e-3)
+    assert "beyond the end" not in str(told.value)

@@ -300,6 +300,24 @@ def test_batches_go_on_after_a_model_was_loaded(tmp_path, fitted):
         np.testing.assert_array_equal(loaded.partial_fit(X, X[:, 0]).coef_, model.partial_fit(X, X[:, 0]).coef_)
 
 
+def test_odd_means_in_a_file(tmp_path):
+    X = np.random.default_rng(0).standard_normal((30, 3)) + 5.0
+    models.save(ds.DAPRegressor("l1", alpha=0.1).partial_fit(X, X[:, 0]), tmp_path / "m.npz")
+    stored = dict(np.load(tmp_path / "m.npz"))
+    odd = {
+        "means must be": {"means": stored["means"][:2]},
+        "a finite float64": {"means": stored["means"] * np.nan},
+        "float64 for each": {"means": stored["means"].astype(np.float32)},
+        "do not belong together": {"about": stored["about"].tobytes().replace(b'"weight": 30.0', b'"weight": 0.00')},
+        "weight must be": {"about": stored["about"].tobytes().replace(b'"weight": 30.0', b'"weight": -1.0')},
+    }
+    for words, change in odd.items():
+        change = {name: np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value for name, value in change.items()}
+        np.savez(tmp_path / "odd.npz", **stored | change)
+        with pytest.raises(ds.FileFormatError, match=words):
+            models.load(tmp_path / "odd.npz")
+
+
 def test_odd_counts_in_a_file(tmp_path):
     X = np.random.default_rng(0).standard_normal((30, 3))
     models.save(ds.DAPRegressor("l1", alpha=0.1).fit(X, X[:, 0]), tmp_path / "m.npz")

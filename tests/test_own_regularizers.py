@@ -324,7 +324,7 @@ def test_a_prox_is_tried_once_for_a_shape(monkeypatch):
 
     tried = []
     monkeypatch.setattr(_terms, "_tried", set())
-    monkeypatch.setattr(_terms, "_try_prox", lambda handle, x: tried.append(x.shape))
+    monkeypatch.setattr(_terms, "try_regularizer", lambda handle, x: tried.append(x.shape))
     for lam in (0.1, 0.2):
         ds.prox(LogCosh(lam), np.ones(7), 0.5)
     ds.prox(LogCosh(0.1), np.ones(8), 0.5)

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dapsgd as ds
+from dapsgd._calls import has_trait, run_prox, run_value
 from dapsgd._jit import compiled
-from dapsgd._terms import bind, has_trait, prox_handle, run_prox, run_value, usable_regularizer
+from dapsgd._terms import bind, prox_handle, usable_regularizer
 from dapsgd.regularizers import fused_lasso
 
 from . import cases

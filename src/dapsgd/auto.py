@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import gram, working_set
+from .centred import CentredRows
 from .descent import make_units
-from .rows import CentredRows, is_mapped, is_sparse
+from .rows import is_mapped, is_sparse
 from .steps import InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:

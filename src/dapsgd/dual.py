@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import rows as _rows
+from ._calls import has_trait
 from ._jit import run
-from ._terms import has_trait
 from .regularizers import Box, ElasticNet, FusedLasso
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import fista, gram, working_set
+from .centred import CentredRows
 from .losses import Multinomial
-from .rows import CentredRows
 from .runtimes._plan import Clock, Outcome
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import rows as _rows
+from ._calls import run_prox
 from ._memory import require_memory
-from ._terms import run_prox
 from .dual import dual_of_quadratic, has_gap
 from .losses import is_quadratic
 from .regularizers import NonNegative, Zero

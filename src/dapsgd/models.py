@@ -1,7 +1,8 @@
 """Fitted models in files.
 
-A model file is an NPZ archive: ``coef``, ``intercept``, for a classifier ``classes``, and ``about``, which is JSON in bytes:
-the version of the format, which estimator it is and its parameters. Nothing in it is pickled, and nothing in it is run.
+A model file is an NPZ archive: ``coef``, ``intercept``, for a classifier ``classes``, after ``partial_fit`` the ``means`` of
+the columns, and ``about``, which is JSON in bytes: the version of the format, which estimator it is and its parameters. Nothing
+in it is pickled, and nothing in it is run.
 
 >>> import tempfile
 >>> from pathlib import Path
@@ -112,7 +113,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         "estimator": kind,
         "parameters": {name: value for name, value in parameters.items() if value is not _UNKNOWN},
         "numbers": {name: float(value) for name in _NUMBERS if (value := getattr(model, name, None)) is not None},
-        "stream": list(model._stream),
+        "stream": [model._stream.roughest, model._stream.first],
+        "weight": model._stream.weight,
         "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
         "summary": _summary(model._about(), kept),
         "metadata": kept,
@@ -124,6 +126,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
     arrays = {"coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
         arrays["classes"] = _check_classes(model.classes_)
+    if model._stream.means is not None:
+        arrays["means"] = model._stream.means
     with replacing(path) as temporary:
         np.savez_compressed(temporary, about=np.frombuffer(text.encode(), np.uint8), **arrays)
 
@@ -200,7 +204,7 @@ def load(path: Any) -> Any:
         raise FileFormatError(f"{path} holds a model of the unknown kind {about.get('estimator')!r}")
     kind = kinds[about["estimator"]]
     _check_arrays(path, arrays, classifier=hasattr(kind, "decision_function"))
-    model = _rebuild(path, kind, about)
+    model = _rebuild(path, kind, about, arrays.get("means"))
     model.coef_ = arrays["coef"]
     model.intercept_ = arrays["intercept"] if arrays["intercept"].ndim else float(arrays["intercept"])
     model.n_features_in_ = model.coef_.shape[-1]
@@ -277,7 +281,7 @@ def _read(path: Path) -> dict[str, Array]:
             missing = {"about", "coef", "intercept"} - there
             if missing:
                 raise FileFormatError(f"{path} is no model file, or is damaged: it lacks {', '.join(sorted(missing))}")
-            wanted = sorted(there & {"about", "coef", "intercept", "classes"})
+            wanted = sorted(there & {"about", "coef", "intercept", "classes", "means"})
             return {name: stored_array(path, archive, name).copy() for name in wanted}
     except FileFormatError:
         raise
@@ -311,6 +315,9 @@ def _check_arrays(path: Path, arrays: dict[str, Array], classifier: bool) -> Non
         raise FileFormatError(
             f"{path} is damaged: coef and intercept do not belong together, with shapes {coef.shape} and {intercept.shape}"
         )
+    means = arrays.get("means")
+    if means is not None and (means.dtype != np.float64 or means.shape != coef.shape[-1:] or not np.isfinite(means).all()):
+        raise FileFormatError(f"{path} is damaged: means must be a finite float64 for each column")
     if classifier != ("classes" in arrays):
         raise FileFormatError(f"{path} is damaged: classes are {'missing' if classifier else 'there without a classifier'}")
     if classifier:
@@ -322,8 +329,10 @@ def _check_arrays(path: Path, arrays: dict[str, Array], classifier: bool) -> Non
             raise FileFormatError(f"{path} is damaged: its classes are not different numbers or texts")
 
 
-def _rebuild(path: Path, kind: type, about: dict[str, Any]) -> Any:
+def _rebuild(path: Path, kind: type, about: dict[str, Any], means: Array | None) -> Any:
     """Return an estimator with the parameters and numbers of a file."""
+    from .estimators._stream import Stream
+
     try:
         parameters = {name: _revive(value) for name, value in dict(about["parameters"]).items()}
         model = kind(**parameters)
@@ -333,8 +342,12 @@ def _rebuild(path: Path, kind: type, about: dict[str, Any]) -> Any:
             if name in _NUMBERS:
                 setattr(model, name, int(float(value)) if name in _COUNTS else float(value))
         roughest, first = about.get("stream", (0.0, 0))  # which older files lack
-        model._stream = (float(roughest), int(first))
-        non_negative("stream", roughest)
+        weight = about.get("weight", 0.0)
+        for name, value in (("stream", roughest), ("weight", weight)):
+            non_negative(name, value)
+        if (means is None) != (weight == 0.0):
+            raise ValueError("means and their weight do not belong together")
+        model._stream = Stream(float(roughest), int(first), float(weight), means)
         if min(first, *(getattr(model, name, 0) for name in _COUNTS)) < 0:
             raise ValueError("counts below zero")
         model.metadata_ = dict(about["metadata"])

@@ -115,12 +115,14 @@ def plot_path(
     names: Any = None,
     first: int = 0,
     titles: Any = None,
+    groups: Any = None,
     penalty: str | None = None,
     label: str = "coefficient",
 ) -> Figure:
     """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any.
 
-    Columns without names are counted from ``first``.
+    Columns without names are counted from ``first``. ``groups`` has a label for each column: those of a group have one colour
+    and one name.
     """
     coefs = found.coefs if found.coefs.ndim == 3 else found.coefs[:, None]
     p, targets = coefs.shape[:2]
@@ -134,7 +136,7 @@ def plot_path(
         if k >= targets:
             ax.remove()
             continue
-        _draw_lines(ax, found.lams, coefs[:, k], names, chosen)
+        _draw_lines(ax, found.lams, coefs[:, k], names, groups, chosen)
         if targets > 1:
             ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
         ax.set_ylabel(short_names([label])[0], parse_math=False)
@@ -147,10 +149,16 @@ def plot_path(
     return figure
 
 
-def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None) -> None:
+def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, labels: Any, chosen: float | None) -> None:
     """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
     at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
-    groups = _together(coefs[:, at] if coefs[:, at].any() else coefs[:, -1], coefs[:, -1])
+    values = coefs[:, at] if coefs[:, at].any() else coefs[:, -1]
+    if labels is None:
+        groups = _together(values, coefs[:, -1])
+        texts = [names[group[0]] + (f" and {len(group) - 1} more" if len(group) > 1 else "") for group in groups]
+    else:
+        groups = _largest_groups(values, labels)
+        texts = short_names([f"{'' if isinstance(labels[0], str) else 'group '}{labels[group[0]]}" for group in groups])
     alive, named = np.flatnonzero(coefs.any(axis=1)), [j for group in groups for j in group]
     rest = np.setdiff1d(alive, named)
     if rest.size:
@@ -164,11 +172,10 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, chosen: float | None
     low, high = ax.get_ylim()
     heights = _spread([(ends[k] - low) / (high - low) for k in order])
     for k, height in zip(order, heights, strict=True):
-        more = f" and {len(groups[k]) - 1} more" if len(groups[k]) > 1 else ""
         style: dict[str, Any] = {"color": colours[k], "fontsize": 8, "va": "center", "parse_math": False}
         lead = {"arrowstyle": "-", "color": colours[k], "linewidth": 0.6, "relpos": (0.0, 0.5), "shrinkB": 0.0}
         place: dict[str, Any] = {"xytext": (1.05, height), "textcoords": "axes fraction", "annotation_clip": False}
-        ax.annotate(names[groups[k][0]] + more, (lams[-1], ends[k]), arrowprops=lead, **place, **style)
+        ax.annotate(texts[k], (lams[-1], ends[k]), arrowprops=lead, **place, **style)
 
 
 def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int]]:
@@ -200,6 +207,23 @@ def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int
         lines.sort(key=lambda places: -float(np.abs(ends[places]).max()))
         found += [(k, -abs(value), places) for k, places in enumerate(lines)]
     return [places for _, _, places in sorted(found)[:most]]
+
+
+def _largest_groups(values: Any, labels: Any, most: int = _NAMED_LINES) -> list[list[int]]:
+    """Return the places of the groups whose values are largest, in each the largest first; not of groups that are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _largest_groups(np.array([0.0, 0.0, 1.0, 2.0, -3.0]), ["a", "a", "b", "b", "c"])
+    [[4], [3, 2]]
+    """
+    order = np.argsort(-np.abs(values), kind="stable").tolist()
+    members: dict[Any, list[int]] = {}
+    for place in order:
+        if values[order[0]] != 0.0 and (values[place] != 0.0 or labels[place] in members):
+            members.setdefault(labels[place], []).append(place)
+    return list(members.values())[:most]
 
 
 def _spread(heights: list[float], apart: float = 0.07) -> list[float]:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from . import rows as _rows
+from ._calls import has_trait, run_prox, run_value
 from ._checks import finite_array, flag, non_negative
+from ._first_use import try_loss
 from ._handles import Handle
 from ._jit import kernel, run
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
-from ._terms import bind, check_loss, has_trait, prox_handle, run_prox, run_value, try_loss, usable_regularizer
+from ._terms import bind, check_loss, prox_handle, usable_regularizer
 from .gradients import slopes_of_losses, sum_of_losses
 from .losses import Squared
 from .partitions import Partitions

@@ -26,7 +26,6 @@ from ._memory import require_memory
 from .errors import NumbersTooLargeError
 
 __all__ = [
-    "CentredRows",
     "CscRows",
     "CsrRows",
     "DenseRows",
@@ -44,7 +43,6 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
-_FAR = 30.0  # squares that many times another are of another size
 _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
@@ -198,53 +196,6 @@ class FarRows:
 
 
 Rows: TypeAlias = DenseRows | CsrRows | CscRows
-
-
-class CentredRows(FarRows):
-    """Rows less the mean of all, with an intercept of the size of the other columns.
-
-    The same model in coordinates where gradients get on, however far from zero the columns are, and however large: the
-    intercept is a multiple of the prediction of a mean row. ``outside`` and ``inside`` change it to that of the rows as they
-    are, and back.
-    """
-
-    def __init__(self, rows: Rows | FarRows, weights: Array) -> None:
-        self._rows = rows
-        self.n, self.p = shape(rows)
-        self.dtype, self.intercept = dtype(rows), True
-        self._means = column_means(rows, weights)
-        norm = float(np.average(squared_norms(rows), weights=weights)) - 1.0
-        spread = norm - float(self._means.astype(np.float64) @ self._means)
-        self._size = self.dtype.type(math.sqrt(max(spread, 0.0) / self.p) or 1.0)
-
-    @property
-    def is_far(self) -> bool:
-        """Whether gradients get nowhere on the rows as they are: far from zero, or not of the size of one."""
-        square = float(self._size) ** 2
-        return float(self._means @ self._means) > _FAR * square or not 1.0 / _FAR < square < _FAR
-
-    def outside(self, x: Array) -> Array:
-        """Return a packed parameter with the intercept of the rows as they are."""
-        result = x.copy()
-        result[self.p] = self._size * x[self.p] - self._means @ x[: self.p]
-        return result
-
-    def inside(self, x: Array) -> Array:
-        """Return a packed parameter as it is here."""
-        result = x.copy()
-        result[self.p] = (x[self.p] + self._means @ x[: self.p]) / self._size
-        return result
-
-    def predict(self, x: Array) -> Array:
-        """Return the predictions of every row for a packed parameter."""
-        return predict(self._rows, self.outside(x))
-
-    def transpose_times(self, d: Array) -> Array:
-        """Return the gradient in a packed parameter of something whose gradient in the predictions is d."""
-        result = transpose_times(self._rows, d)
-        result[: self.p] -= self._means * result[self.p] if d.ndim == 1 else np.outer(self._means, result[self.p])
-        result[self.p] *= self._size
-        return result
 
 
 def column_means(rows: Rows | FarRows, weights: Array) -> Array:

@@ -10,13 +10,13 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from ._calls import has_trait
 from ._checks import all_finite, finite_array, flag, known_name, non_negative, non_negative_integer, positive_integer
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory, set_aside
 from ._monitor import Checkup, RunMonitor
 from ._summaries import counted, penalty_of
-from ._terms import has_trait
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
 from .checkpoints import Keeper

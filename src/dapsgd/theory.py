@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 from . import rows as _rows
+from ._calls import has_trait
 from ._checks import finite_array, non_negative, non_negative_integer, number, positive, positive_integer
 from ._jit import run
 from ._memory import require_memory
-from ._terms import has_trait
 from .fista import minimise
 from .problem import Problem, loss_slopes
 from .steps import Theorem1, Theorem2

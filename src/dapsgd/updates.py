@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._calls import has_trait
 from ._jit import kernel
 from ._loops import copy
-from ._terms import has_trait
 
 __all__ = ["Aggregated", "Buffers", "Coupled", "Decoupled", "Pace", "Parts"]
 __all__ += ["apply", "make_buffers", "padded", "padded_copy", "runs_in_place", "sweep", "work"]

@@ -33,16 +33,14 @@ from .._summaries import (
     picture,
     plain,
 )
-from ..fista import proximal_step
-from ..lam_max import best_unseen
 from ..models import NOT_KEPT
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
 from ..result import Result
 from ..solve import solve
-from ..steps import InverseTime
 from ._frames import check_frame, names_of, names_of_numbers, naming_text, not_numbers, text_columns
 from ._penalties import make_penalty
+from ._stream import Stream, take_batch
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +50,6 @@ __all__ = ["LinearModel"]
 Array = np.ndarray[Any, Any]
 Model = TypeVar("Model", bound="LinearModel")
 
-_STREAMING = ("p-sgd", "tap-sgd", "dap-sgd")
 _SINGLE = 1e-6  # the least tolerance that makes sense in single precision
 
 
@@ -91,7 +88,7 @@ class LinearModel(BaseEstimator):
     _target_names: Sequence[str] | None = None
     _rows_seen: int | None = None
     _batch: int | None = None  # rows of the last batch, if there were batches since the last fit
-    _stream: tuple[float, int] = (0.0, 0)  # the roughest row's smoothness, and the size of the first batch
+    _stream: Stream = Stream()
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -231,41 +228,18 @@ class LinearModel(BaseEstimator):
         result = solve(problem, x0=start, **self._options(), **self._kept)
         self._warn(result)
         self._keep(problem, result)
-        self.t_, self._stream = problem.n, (0.0, 0)
+        self.t_, self._stream = problem.n, Stream()
 
     # Streaming.
 
     def _take_batch(self, problem: Problem, alpha: Any) -> None:
-        r"""Take one pass of stochastic proximal steps over a batch, and one full step at its end.
-
-        With t rows seen before, the step is :math:`1 / (u \sqrt{1 + t/m})`: u is twice the roughest row's smoothness met so
-        far, m the size of the first batch. Within a batch its inverse grows linearly.
-        """
+        """Take one pass over a batch, from the coefficients that there are."""
         problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
         start = self._start(problem)
-        seen = getattr(self, "t_", 0) if start is not None else 0
-        stream = self._stream if start is not None else (0.0, 0)
-        x = start = best_unseen(problem, fused=False) if start is None else start  # an intercept is a long way for short steps
-        roughest, first = stream
-        algorithm = self.algorithm if self.algorithm in _STREAMING else "p-sgd"
-        roughest, first = max(roughest, _roughness(problem, x)), first or problem.n
-        u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (self.workers or 8))
-        begin, end = (u * math.sqrt(1.0 + t / first) for t in (seen, seen + problem.n))
-        # The answer of solve is one full proximal step from the last iterate: let it be as short as the others are by now.
-        problem._facts["lipschitz"] = end
-        options = self._options() | {
-            "algorithm": algorithm,
-            "step": InverseTime(begin, (end - begin) / problem.n),
-            "batch_size": 1,
-            "tol": 0.0,
-            "max_passes": 1.0,
-            "record_every": problem.n,
-        }
-        if algorithm == "p-sgd":
-            options["workers"] = None
-        result = solve(problem, x0=start, **options)
+        seen, stream = (0, Stream()) if start is None else (getattr(self, "t_", 0), self._stream)
+        result, stream = take_batch(problem, start, seen, stream, self._options())
         self._keep(problem, result)
-        self.t_, self._stream = seen + problem.n, (roughest, first)
+        self.t_, self._stream = seen + problem.n, stream
         self._rows_seen, self._batch = self.t_, problem.n
 
     # Predicting.
@@ -467,14 +441,6 @@ class LinearModel(BaseEstimator):
         tags.input_tags.sparse = True
         tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
         return tags
-
-
-def _roughness(problem: Problem, x: Array) -> float:
-    """Return the largest smoothness of a row's loss, l2 included; around x where the loss has no bound on it."""
-    roughness = problem.row_lipschitz
-    if not math.isfinite(roughness):
-        roughness = problem.row_share / proximal_step(problem, x, 1.0, search=True)[1]
-    return max(roughness, float(np.finfo(np.float64).tiny))
 
 
 def normalised(weights: Array | None) -> Array | None:

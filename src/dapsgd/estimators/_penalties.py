@@ -93,10 +93,13 @@ def _by_name(penalty: str, alpha: float, shape: tuple[int, ...], given: dict[str
     if penalty == "slope":
         size = math.prod(shape)
         weights = slope_weights(size) if "weights" not in given else finite_array("weights", given["weights"], np.float64)
-        if weights.shape != (size,) or (weights < 0.0).any() or (np.diff(weights) > 0.0).any():
+        got = f"shape {weights.shape}" if weights.shape != (size,) else ""
+        got = got or ("a negative one" if (weights < 0.0).any() else "")
+        got = got or ("numbers that increase" if (np.diff(weights) > 0.0).any() else "")
+        if got:
             raise ValueError(
                 f"weights must be {size} numbers, one a coefficient, in decreasing order and none negative for penalty "
-                f"'slope'; got shape {weights.shape}"
+                f"'slope'; got {got}"
             )
         return Slope(alpha * weights)
     return kind(alpha)

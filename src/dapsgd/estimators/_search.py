@@ -245,7 +245,7 @@ class CrossValidated(LinearModel):
         return plot_cv(self, path)
 
     def plot_path(self, path: Any = None, names: Any = None) -> Figure:
-        """Draw the coefficients, fitted to all rows, against the strength; the largest are named.
+        """Draw the coefficients, fitted to all rows, against the strength; the largest, or the largest groups, are named.
 
         Parameters
         ----------
@@ -270,6 +270,7 @@ class CrossValidated(LinearModel):
             names=self._names(names),
             first=self._first_column,
             titles=panels,
+            groups=self._group_labels(),
             penalty=self._penalty_name(),
             label=self._coefficient_label(),
         )

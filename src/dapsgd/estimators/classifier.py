@@ -10,8 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from .._calls import has_trait
 from .._checks import known_name
-from .._terms import has_trait
 from ..losses import Logistic, Multinomial, SquaredHinge
 from ..problem import Problem
 from ._base import LinearModel, normalised

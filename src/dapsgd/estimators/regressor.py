@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from .._calls import has_trait
 from .._checks import known_name, positive
-from .._terms import has_trait
 from ..losses import Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
@@ -226,7 +226,8 @@ class DAPRegressor(RegressorBase):
 
         Batches may be of any size and come without end: the step decreases with the number t of rows seen so far, as
         :math:`1/\sqrt{1 + t/m}` with m the size of the first batch. After a ``fit`` it goes on from there. The algorithm is
-        P-SGD, or TAP-SGD or DAP-SGD if ``algorithm`` says so.
+        P-SGD, or TAP-SGD or DAP-SGD if ``algorithm`` says so. With an intercept dense columns are taken less their means over
+        all rows so far, so that they may be far from zero; they should be of a like size.
 
         Parameters
         ----------

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..._calls import has_trait
 from ..._checks import non_negative, positive, positive_integer
-from ..._terms import has_trait
 from ...algorithms import ALGORITHMS
 from ...updates import Aggregated, Coupled
 from .._plan import available_cores

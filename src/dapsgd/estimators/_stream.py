@@ -1,0 +1,115 @@
+"""Fitting to batches of rows that come one after the other, without end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._memory import require_memory
+from ..fista import proximal_step
+from ..lam_max import best_unseen
+from ..problem import Problem
+from ..result import Result
+from ..rows import DenseRows, column_means
+from ..solve import solve
+from ..steps import InverseTime
+
+__all__ = ["STREAMING", "Stream", "take_batch"]
+
+Array = np.ndarray[Any, Any]
+
+STREAMING = ("p-sgd", "tap-sgd", "dap-sgd")
+
+
+class Stream(NamedTuple):
+    """What is kept from one batch to the next, beside the coefficients and the number of rows."""
+
+    roughest: float = 0.0  # the largest smoothness of a row's loss so far
+    first: int = 0  # rows of the first batch
+    weight: float = 0.0  # of all rows whose mean was taken
+    means: Array | None = None  # of the columns so far; None where they are not centred
+
+
+def take_batch(
+    problem: Problem, start: Array | None, seen: int, stream: Stream, options: dict[str, Any]
+) -> tuple[Result, Stream]:
+    r"""Take one pass of stochastic proximal steps over a batch, and one full step at its end, from a packed ``start``.
+
+    With t rows seen before, the step is :math:`1 / (u \sqrt{1 + t/m})`: u is twice the roughest row's smoothness met so
+    far, m the size of the first batch. Within a batch its inverse grows linearly.
+
+    Where there is an intercept, and columns are dense, they are taken less the mean of all rows so far: else columns far from
+    zero make every step short, and all coefficients move together.
+    """
+    stream = _with_means(stream, problem)
+    if stream.means is not None:
+        problem = _centred(problem, stream.means)
+    x = best_unseen(problem, fused=False) if start is None else _shifted(start, stream.means, 1.0)
+    roughest, first = max(stream.roughest, _roughness(problem, x)), stream.first or problem.n
+    algorithm = options["algorithm"] if options["algorithm"] in STREAMING else "p-sgd"
+    u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (options["workers"] or 8))
+    begin, end = (u * math.sqrt(1.0 + t / first) for t in (seen, seen + problem.n))
+    # The answer of solve is one full proximal step from the last iterate: let it be as short as the others are by now.
+    problem._facts["lipschitz"] = end
+    result = solve(
+        problem,
+        x0=x,
+        **options
+        | {
+            "algorithm": algorithm,
+            "workers": None if algorithm == "p-sgd" else options["workers"],
+            "step": InverseTime(begin, (end - begin) / problem.n),
+            "batch_size": 1,
+            "tol": 0.0,
+            "max_passes": 1.0,
+            "record_every": problem.n,
+        },
+    )
+    if stream.means is not None:
+        packed = _shifted(problem.pack(result.x, result.intercept), stream.means, -1.0)
+        iterate = _shifted(result.iterate, stream.means, -1.0) if result.iterate.shape == packed.shape else result.iterate
+        result = replace(result, intercept=problem.intercept_of(packed), iterate=iterate)
+    return result, stream._replace(roughest=roughest, first=first)
+
+
+def _with_means(stream: Stream, problem: Problem) -> Stream:
+    """Return what is known once a batch was seen; without means where columns are not centred."""
+    if not problem.fit_intercept or not isinstance(problem._rows, DenseRows):
+        return stream._replace(weight=0.0, means=None)
+    weights = problem._weights.astype(np.float64)
+    weight = stream.weight + float(weights.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = column_means(problem._rows, weights).astype(np.float64)
+        if stream.means is not None:
+            means = stream.means + (means - stream.means) * (1.0 - stream.weight / weight)
+    if not np.isfinite(means).all():  # numbers too large to be added
+        return stream._replace(weight=0.0, means=None)
+    return stream._replace(weight=weight, means=means)
+
+
+def _centred(problem: Problem, means: Array) -> Problem:
+    """Return the problem with rows less the means."""
+    X = problem._rows.X
+    require_memory(8 * X.size, "a copy of the batch less the means of its columns", "use smaller batches")
+    rows = DenseRows((X - means).astype(X.dtype, order="C", copy=False), True)
+    return problem.with_rows(rows, problem._targets, problem._weights, problem.shape)
+
+
+def _shifted(x: Array, means: Array | None, sign: float) -> Array:
+    """Return a packed parameter with the intercept for rows less the means, or with sign -1 back."""
+    if means is None:
+        return x
+    result = x.copy()
+    result[len(means)] += sign * (means @ x[: len(means)])
+    return result
+
+
+def _roughness(problem: Problem, x: Array) -> float:
+    """Return the largest smoothness of a row's loss, l2 included; around x where the loss has no bound on it."""
+    roughness = problem.row_lipschitz
+    if not math.isfinite(roughness):
+        roughness = problem.row_share / proximal_step(problem, x, 1.0, search=True)[1]
+    return max(roughness, float(np.finfo(np.float64).tiny))
