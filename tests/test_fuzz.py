@@ -1,8 +1,10 @@
 """Every reader of files, fed with damaged files: a deterministic sample of what ``make fuzz`` does for long."""
 
+import io
 import random
 import sys
 import tracemalloc
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,20 @@ def test_a_damaged_file_is_refused_in_words_or_read(name):
         except Exception as error:
             raise AssertionError(f"{name} fails on {content!r}") from error
     assert accepted < FILES
+
+
+@pytest.mark.parametrize("name", ["npz", "model", "checkpoint"])
+@pytest.mark.parametrize("way", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_an_archive_that_numpy_would_not_write_is_refused(name, way):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(targets.TARGETS[name].seeds()[0])) as seed, zipfile.ZipFile(packed, "w", way) as archive:
+        for entry in seed.namelist():
+            archive.writestr(entry, seed.read(entry))
+    content = packed.getvalue()
+    assert not targets.check(name, content)
+    if way == zipfile.ZIP_LZMA:  # a dictionary of 4 GB, and what is no setting at all
+        for bad in (b"\x5d\xff\xff\xff\xff", b"\xff\xff\xff\xff\xff"):
+            assert not targets.check(name, content.replace(b"\x5d\x00\x00\x80\x00", bad))
 
 
 @pytest.mark.parametrize("name", ["csv", "npy", "npz", "model", "checkpoint"])

@@ -26,6 +26,7 @@ _MATRIX = frozenset({"target", "drop", "dtype"})
 _ARCHIVE = frozenset({"target", "dtype", "n_features"})
 _LONGEST_HEADER = 1 << 16
 _MOST_DEFLATED = 1100  # zlib cannot make more bytes of one
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other ways of packing take as much memory as the file tells them to
 _ERRORS = (
     OSError,
     ValueError,
@@ -155,6 +156,8 @@ class _Stored:
         self.what = f"{path}: the array {name!r}"
         if info.file_size > _MOST_DEFLATED * min(info.compress_size, path.stat().st_size) + 1024:
             raise FileFormatError(f"{self.what} is damaged: it claims {info.file_size} bytes")
+        if info.compress_type not in _PACKED:
+            raise FileFormatError(f"{self.what} is packed in a way that NumPy does not use: write it with np.savez_compressed")
         self._file: Any = archive.open(info)
         self.header = read_header(self._file, info.file_size, self.what)
         if self.header.fortran and len(self.header.shape) == 2:  # its rows are not together: no way but to take it whole
