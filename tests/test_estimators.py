@@ -966,3 +966,94 @@ def test_the_lines_of_a_group_have_one_colour_and_one_name(named):
     colours = [line.get_color() for line in axes.lines if len(line.get_xdata()) == 5]
     assert sorted(map(colours.count, set(colours)))[:2] == [2, 2]
     plots.pyplot().close("all")
+
+
+FIRST = {"one row": [0], "one class": range(50), "without the second": range(20)}
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_first_batch_need_not_show_every_class(first, classes):
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((2000, 6))
+    signal = data @ np.repeat([0.0, 2.0, -1.0], 2) + 0.3 * rng.standard_normal(2000)
+    labels = np.digitize(signal, [0.0] if classes == 2 else [-2.0, 2.0])
+    kept = labels == 0 if first == "one class" else labels != 1 if first == "without the second" else labels >= 0
+    begin = np.flatnonzero(kept)[FIRST[first]]
+    rest = np.setdiff1d(np.arange(2000), begin)
+    size = 1 if first == "one row" else 50
+    model = DAPClassifier("l1", alpha=0.01, random_state=0)
+    for rows in [begin, *(rest[k : k + size] for k in range(0, len(rest), size))]:
+        model.partial_fit(data[rows], labels[rows], classes=range(classes))
+    best = DAPClassifier("l1", alpha=0.01).fit(data, labels).score(data, labels)
+    assert model.score(data, labels) > best - 0.07
+
+
+def test_a_first_batch_of_no_counts():
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((2000, 4))
+    counts = rng.poisson(np.exp(1.0 + data @ [0.5, -0.5, 0.0, 0.0]))
+    order = np.argsort(counts != 0, kind="stable")[:1].tolist()
+    order += np.setdiff1d(np.arange(2000), order).tolist()
+    model = DAPRegressor("l1", 0.001, loss="poisson", random_state=0)
+    model.partial_fit(data[order[:1]], counts[order[:1]])
+    for start in range(1, 2000, 20):
+        rows = order[start : start + 20]
+        model.partial_fit(data[rows], counts[rows])
+    assert model.score(data, counts) > 0.8 * DAPRegressor("l1", 0.001, loss="poisson").fit(data, counts).score(data, counts)
+
+
+def test_a_batch_with_other_targets_is_refused():
+    model = DAPRegressor("l1", 0.05, random_state=0).partial_fit(X, Y)
+    kept = model.coef_.copy()
+    for targets in (np.c_[Y, Y], np.c_[Y, Y, Y]):
+        with pytest.raises(ValueError, match=r"y must have 1 target, as when the model was fitted before; got [23]"):
+            model.partial_fit(X, targets)
+    np.testing.assert_array_equal(model.coef_, kept)
+    assert model.partial_fit(X, Y[:, None]).t_ == 2 * N
+    assert model.coef_.shape == (P,)
+    column = DAPRegressor("l1", 0.05, random_state=0).partial_fit(X, Y[:, None]).partial_fit(X, Y)
+    assert column.coef_.shape == (1, P)
+    np.testing.assert_allclose(column.coef_[0], model.coef_)
+
+
+def test_a_batch_without_weight_changes_nothing():
+    model = DAPRegressor("l1", 0.05, random_state=0)
+    with pytest.raises(ValueError, match="sample_weight must not be zero everywhere"):
+        model.partial_fit(X, Y, sample_weight=np.zeros(N))
+    kept = model.partial_fit(X, Y).coef_.copy()
+    np.testing.assert_array_equal(model.partial_fit(X, Y, sample_weight=np.zeros(N)).coef_, kept)
+    assert model.t_ == N
+    classifier = DAPClassifier(random_state=0, class_weight={"no": 0.0, "yes": 1.0}).partial_fit(X, TWO, classes=["no", "yes"])
+    kept = classifier.coef_.copy()
+    one = X[TWO == "no"]
+    np.testing.assert_array_equal(classifier.partial_fit(one, np.full(len(one), "no")).coef_, kept)
+
+
+def test_text_in_arrays_is_refused():
+    model = DAPRegressor("l1", 0.05)
+    for data in (X.astype(str), X.astype(str).astype(object), X.astype(str).tolist(), X.astype("S")):
+        for use in (model.fit, model.partial_fit, lambda data, y: DAPRegressor("l1", 0.05).fit(X, Y).predict(data)):
+            with pytest.raises(ValueError, match="X must hold numbers only; got the text"):
+                use(data, Y)
+    assert model.fit(X.astype(object), Y).score(X, Y) == model.fit(X.tolist(), Y).score(X, Y)
+    with pytest.raises(TypeError, match="sample_weight must hold numbers; it holds text, such as 'a'"):
+        model.fit(X, Y, sample_weight=["a"] * N)
+
+
+@pytest.mark.parametrize("one", [lambda row: row, lambda row: row.tolist()])
+def test_a_row_that_is_no_matrix(one):
+    for use in (DAPRegressor().fit, DAPRegressor().partial_fit):
+        with pytest.raises(ValueError, match=r"Expected 2D array(?s:.*)reshape\(1, -1\)"):
+            use(one(X[0]), Y[:1])
+
+
+def test_bands_of_a_fused_path_have_one_name():
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((200, 60))
+    w = np.zeros(60)
+    w[10:30], w[40:50] = 1.0, -0.7
+    model = DAPRegressorCV("fused_lasso", alphas=8, cv=3, rule="one_se").fit(data, data @ w + rng.standard_normal(200))
+    (axes,) = model.plot_path().axes
+    assert [text.get_text() for text in axes.texts] == ["column 40 to column 49", "column 10 to column 29"]
+    plots.pyplot().close("all")

@@ -35,9 +35,9 @@ def try_loss(loss: Any, targets: Array) -> None:
                 given = _number(loss, "derivative", pred, y)
             except (ArithmeticError, ValueError):  # not defined there, as a logarithm; compiled, it is NaN or infinite
                 continue
-            except IndexError as error:
-                raise IndexError(f"{name}: {error}; compiled code would read on beyond the end") from None
-            except NoReturnError:
+            except _NoReturnError as error:
+                raise TypeError(str(error)) from None
+            except IndexError:
                 raise
             except Exception:  # the compiler says it with the line, or what it is about is for compiled code only
                 return
@@ -79,16 +79,20 @@ def _try_curvature(loss: Any, targets: list[float]) -> None:
             )
 
 
-class NoReturnError(TypeError):
+class _NoReturnError(Exception):
     """A method of a user's that forgot its return."""
 
 
 def _number(term: Any, method: str, *arguments: Any) -> float:
     """Call a method of a user's in plain Python."""
-    with np.errstate(all="ignore"):
-        value = getattr(term, method)(*arguments)
+    name = f"{type(term).__name__}.{method}"
+    try:
+        with np.errstate(all="ignore"):
+            value = getattr(term, method)(*arguments)
+    except IndexError as error:
+        raise IndexError(f"{name}: {error}; compiled code would read on beyond the end") from None
     if value is None:
-        raise NoReturnError(f"{type(term).__name__}.{method} must return a number; it returned nothing")
+        raise _NoReturnError(f"{name} must return a number; it returned nothing")
     return float(value)
 
 

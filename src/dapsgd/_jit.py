@@ -180,6 +180,13 @@ def _explain(error: Exception, arguments: tuple[Any, ...]) -> None:
         reason = reasons[-1] if reasons else f"there is no compiled {calls[-1]}" if calls else said[0]
         if "<class 'function'>" in reason:
             reason += "; a function that it calls needs @numba.njit"
+        elif reason.startswith("Untyped global name"):
+            reason += "; make it a field of the class: a number, a tuple or an array"
+        for part in _parts(arguments):
+            if is_foreign(part) and reason.startswith("Unknown attribute") and f"of type {type(part).__name__}(" in reason:
+                reason = (
+                    f"{reason.partition(' of type ')[0]} of {type(part).__name__}, whose fields are {', '.join(part._fields)}"
+                )
         place = f" ({where.rstrip(':')})" if where else ""
         raise CompilationError(f"{names or 'a term'} could not be compiled: {reason}{place}") from error
     if names:

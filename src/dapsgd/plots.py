@@ -42,6 +42,7 @@ _FEW_COLUMNS = 40  # whose names can be read below an axis
 _FEW_GROUPS = 40  # between which lines can be drawn
 _ACROSS = 80  # small characters, along an axis
 _NAMED_LINES = 6  # of a path, the largest at its end
+_BAND = 0.15  # of all coefficients, between neighbours that look alike
 _SMALL = 0.05  # of the largest coefficient: not worth a name
 _TOUCHING = 0.02  # of the largest coefficient: lines that end so near each other look like one
 _LONGEST = 24  # characters of a name
@@ -116,13 +117,14 @@ def plot_path(
     first: int = 0,
     titles: Any = None,
     groups: Any = None,
+    steps: bool = False,
     penalty: str | None = None,
     label: str = "coefficient",
 ) -> Figure:
     """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any.
 
     Columns without names are counted from ``first``. ``groups`` has a label for each column: those of a group have one colour
-    and one name.
+    and one name. So have neighbours that go together if ``steps``.
     """
     coefs = found.coefs if found.coefs.ndim == 3 else found.coefs[:, None]
     p, targets = coefs.shape[:2]
@@ -136,7 +138,7 @@ def plot_path(
         if k >= targets:
             ax.remove()
             continue
-        _draw_lines(ax, found.lams, coefs[:, k], names, groups, chosen)
+        _draw_lines(ax, found.lams, coefs[:, k], names, groups, steps, chosen)
         if targets > 1:
             ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
         ax.set_ylabel(short_names([label])[0], parse_math=False)
@@ -149,11 +151,15 @@ def plot_path(
     return figure
 
 
-def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, labels: Any, chosen: float | None) -> None:
+def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, labels: Any, steps: bool, chosen: float | None) -> None:
     """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
     at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
     values = coefs[:, at] if coefs[:, at].any() else coefs[:, -1]
-    if labels is None:
+    if steps:
+        groups = _largest_groups(values, _bands(values))
+        ends_of = [(names[min(group)], names[max(group)]) for group in groups]
+        texts = [start if start == end else f"{start} to {end}" for start, end in ends_of]
+    elif labels is None:
         groups = _together(values, coefs[:, -1])
         texts = [names[group[0]] + (f" and {len(group) - 1} more" if len(group) > 1 else "") for group in groups]
     else:
@@ -221,9 +227,25 @@ def _largest_groups(values: Any, labels: Any, most: int = _NAMED_LINES) -> list[
     order = np.argsort(-np.abs(values), kind="stable").tolist()
     members: dict[Any, list[int]] = {}
     for place in order:
-        if values[order[0]] != 0.0 and (values[place] != 0.0 or labels[place] in members):
+        if labels[place] is not None and (values[place] != 0.0 or labels[place] in members):
             members.setdefault(labels[place], []).append(place)
     return list(members.values())[:most]
+
+
+def _bands(values: Any) -> list[int | None]:
+    """Return a number for each coefficient, the same for neighbours of about the same size; None for those about zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _bands(np.array([0.0, 1.0, 1.1, 0.0, -2.0, -2.0]))
+    [None, 1, 1, None, 3, 3]
+    """
+    step = _BAND * float(np.ptp(values))
+    band = np.cumsum(np.append(0, np.abs(np.diff(values)) > step)).tolist()
+    top = float(np.abs(values).max(initial=0.0))
+    tall = {k for k, value in zip(band, values, strict=True) if abs(value) > _BAND * top}
+    return [k if k in tall else None for k in band]
 
 
 def _spread(heights: list[float], apart: float = 0.07) -> list[float]:

@@ -38,7 +38,7 @@ from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
 from ..result import Result
 from ..solve import solve
-from ._frames import check_frame, names_of, names_of_numbers, naming_text, not_numbers, text_columns
+from ._frames import check_frame, names_of, names_of_numbers, naming_text, refuse_text, refuse_text_columns
 from ._penalties import make_penalty
 from ._stream import Stream, take_batch
 
@@ -99,9 +99,8 @@ class LinearModel(BaseEstimator):
         if reset:
             self._column_names = self._summary_in_file = None
             self._first_column, self._scaled = 0, False
-            text = text_columns(X)  # if of digits, such as the number of a sample, they would be taken for numbers
-            if text:
-                raise not_numbers(text)
+            refuse_text_columns(X)
+        refuse_text(X)
         with naming_text(X), self._naming_columns(X):
             read, y = validate_data(
                 self,
@@ -119,15 +118,19 @@ class LinearModel(BaseEstimator):
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
 
-    def _read_weights(self, X: Any, sample_weight: Any) -> Array | None:
-        """Return the sample weights, checked; None for none."""
+    def _read_weights(self, X: Any, sample_weight: Any, first: bool = True) -> Array | None:
+        """Return the sample weights, checked; None for none. They may be zero everywhere, but in the first batch."""
         if sample_weight is None:
             return None
         given, rows = np.asarray(sample_weight), X.shape[0]
+        if given.dtype.kind in "US" or any(isinstance(weight, str) for weight in given.flat if given.dtype.kind == "O"):
+            raise TypeError(f"sample_weight must hold numbers; it holds text, such as {str(given.flat[0])!r}")
         if given.ndim > 0 and given.shape != (rows,):
             raise ValueError(f"sample_weight must have one entry for each of the {rows} rows; got {given.shape}")
         if not np.any(given):
-            raise ValueError("sample_weight must not be zero everywhere")
+            if first:
+                raise ValueError("sample_weight must not be zero everywhere")
+            return np.zeros(rows)
         weights: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return weights
 
@@ -253,6 +256,7 @@ class LinearModel(BaseEstimator):
             "ensure_all_finite": False,
         }
         given = self._by_name(X)
+        refuse_text(given)
         with naming_text(given), self._naming_columns(given):
             read = validate_data(self, X, reset=False, **options) if given is X else check_array(given, **options)
         check_frame(given, read)
@@ -270,8 +274,10 @@ class LinearModel(BaseEstimator):
             yield
         except ValueError as error:
             names, there = getattr(self, "feature_names_in_", None), names_of(X)
-            if "feature names" not in str(error) or names is None or there is None or not set(names) <= set(there):
+            if "feature names" not in str(error) or names is None or there is None:
                 raise
+            if not set(names) <= set(there):
+                raise ValueError(str(error).rstrip()) from None
             remedy = "X[list(model.feature_names_in_)] has the columns of the fit, in their order"
             raise ValueError(f"{str(error).rstrip()}\n{remedy}") from None
 
@@ -316,10 +322,13 @@ class LinearModel(BaseEstimator):
             first=self._first_column,
             titles=self._panels(),
             groups=self._group_labels(),
-            steps=self._penalty_name() in ("fused_lasso", FusedLasso.__name__),
+            steps=self._is_fused(),
             penalty=self._penalty_text(),
             label=self._coefficient_label(),
         )
+
+    def _is_fused(self) -> bool:
+        return self._penalty_name() in ("fused_lasso", FusedLasso.__name__)
 
     def _group_labels(self) -> Any:
         """Return the group of each column, by its name if it has one; None if there are no groups."""

@@ -11,7 +11,7 @@ import numpy as np
 from .._checks import all_finite
 from .._summaries import counted
 
-__all__ = ["check_frame", "names_of", "naming_text", "not_numbers", "text_columns"]
+__all__ = ["check_frame", "names_of", "names_of_numbers", "naming_text", "refuse_text", "refuse_text_columns"]
 
 
 @contextmanager
@@ -40,17 +40,30 @@ def not_numbers(columns: list[str]) -> ValueError:
     return ValueError(f"X must hold numbers only; code {which} {shown} as numbers, or drop {them}")
 
 
-def text_columns(X: Any) -> list[str]:
-    """Return the names of those columns of a pandas or polars frame whose values are text."""
+def refuse_text_columns(X: Any) -> None:
+    """Raise if columns of a pandas or polars frame are text: digits, as of a sample's number, would be taken for numbers."""
     if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
-        return []
+        return
     first = X.iloc[0] if hasattr(X, "iloc") and len(X) else None  # a column of objects may hold anything
-    return [
+    text = [
         str(name)
         for j, (name, kind) in enumerate(zip(X.columns, X.dtypes, strict=True))
         if str(kind) in ("str", "string", "String")
         or (str(kind) == "object" and first is not None and isinstance(first.iloc[j], str))
     ]
+    if text:
+        raise not_numbers(text)
+
+
+def refuse_text(X: Any) -> None:
+    """Raise if an array or a list of lists has text in its first row: NumPy would take digits for numbers."""
+    listed = isinstance(X, (list, tuple))
+    if not (listed or (isinstance(X, np.ndarray) and X.dtype.kind in "USO" and X.ndim == 2)) or len(X) == 0:
+        return
+    row = X[0] if not listed or isinstance(X[0], (list, tuple, np.ndarray)) else ()
+    text = next((value for value in row if isinstance(value, (str, bytes))), None)
+    if text is not None:
+        raise ValueError(f"X must hold numbers only; got the text {str(text)!r}: code its column as numbers, or drop it")
 
 
 def names_of(X: Any) -> list[str] | None:

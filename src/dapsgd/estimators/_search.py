@@ -271,6 +271,7 @@ class CrossValidated(LinearModel):
             first=self._first_column,
             titles=panels,
             groups=self._group_labels(),
+            steps=self._is_fused(),
             penalty=self._penalty_name(),
             label=self._coefficient_label(),
         )

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._memory import require_memory
-from ..fista import proximal_step
+from ..fista import minimise, proximal_step
 from ..lam_max import best_unseen
+from ..losses import is_quadratic
 from ..problem import Problem
 from ..result import Result
 from ..rows import DenseRows, column_means
@@ -21,6 +22,8 @@ __all__ = ["STREAMING", "Stream", "take_batch"]
 
 Array = np.ndarray[Any, Any]
 
+_FIRST_ROWS = 50  # rows for which a stream does not yet know where it is, however small its batches
+
 STREAMING = ("p-sgd", "tap-sgd", "dap-sgd")
 
 
@@ -28,7 +31,7 @@ class Stream(NamedTuple):
     """What is kept from one batch to the next, beside the coefficients and the number of rows."""
 
     roughest: float = 0.0  # the largest smoothness of a row's loss so far
-    first: int = 0  # rows of the first batch
+    first: int = 0  # rows in the first batch, or those after which steps become shorter
     weight: float = 0.0  # of all rows whose mean was taken
     means: Array | None = None  # of the columns so far; None where they are not centred
 
@@ -39,7 +42,7 @@ def take_batch(
     r"""Take one pass of stochastic proximal steps over a batch, and one full step at its end, from a packed ``start``.
 
     With t rows seen before, the step is :math:`1 / (u \sqrt{1 + t/m})`: u is twice the roughest row's smoothness met so
-    far, m the size of the first batch. Within a batch its inverse grows linearly.
+    far, m the size of the first batch, or 50. Within a batch its inverse grows linearly.
 
     Where there is an intercept, and columns are dense, they are taken less the mean of all rows so far: else columns far from
     zero make every step short, and all coefficients move together.
@@ -47,8 +50,8 @@ def take_batch(
     stream = _with_means(stream, problem)
     if stream.means is not None:
         problem = _centred(problem, stream.means)
-    x = best_unseen(problem, fused=False) if start is None else _shifted(start, stream.means, 1.0)
-    roughest, first = max(stream.roughest, _roughness(problem, x)), stream.first or problem.n
+    x = _first_point(problem) if start is None else _shifted(start, stream.means, 1.0)
+    roughest, first = max(stream.roughest, _roughness(problem, x)), stream.first or max(problem.n, _FIRST_ROWS)
     algorithm = options["algorithm"] if options["algorithm"] in STREAMING else "p-sgd"
     u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (options["workers"] or 8))
     begin, end = (u * math.sqrt(1.0 + t / first) for t in (seen, seen + problem.n))
@@ -105,6 +108,37 @@ def _shifted(x: Array, means: Array | None, sign: float) -> Array:
     result = x.copy()
     result[len(means)] += sign * (means @ x[: len(means)])
     return result
+
+
+def _first_point(problem: Problem) -> Array:
+    """Return zeros and, because an intercept is a long way for short steps, a good constant.
+
+    The best one of a few rows may be infinite: of labels that are all the same, or of counts that are all zero. So it is that
+    of these rows and of one more, for which zero is best; but not if the loss is quadratic, which is never that sure.
+    """
+    if not problem.fit_intercept or is_quadratic(problem.loss):
+        return best_unseen(problem, fused=False)
+    single = len(problem.shape) == 1
+    reduced = Problem(
+        np.ones((problem.n, 1), problem.dtype),
+        problem._targets[:, 0] if single else problem._targets,
+        problem.loss,
+        l2=0.5 * _curvature_at_zero(problem) / problem.n,
+        sample_weight=problem._weights,
+    )
+    start = reduced.pack(np.zeros(reduced.shape))
+    point = np.zeros(problem.packed_shape, problem.dtype)
+    found = minimise(reduced, start, tol=1e-6, scale=reduced.packed_residual(start), max_iter=1000)
+    point[problem.p] = found.x[0]
+    return point
+
+
+def _curvature_at_zero(problem: Problem) -> float:
+    """Return the mean second derivative of the loss at predictions of zero; a bound of it where the loss has no such method."""
+    if hasattr(type(problem.loss), "second_derivative"):
+        return float(problem.second_derivatives(np.zeros_like(problem._targets)).sum())
+    curvature = getattr(problem.loss, "curvature", math.inf)
+    return float(curvature) if math.isfinite(curvature) else 1.0
 
 
 def _roughness(problem: Problem, x: Array) -> float:

@@ -41,9 +41,10 @@ def find_fault(rows: int | None, y: Any, classes: bool) -> ValueError | TypeErro
 
 
 def _rows(X: Any) -> int | None:
+    """Return the number of rows; None if X is not two-dimensional, which scikit-learn says well."""
     if hasattr(X, "shape"):
-        return int(X.shape[0]) if len(X.shape) else None
-    return len(X) if hasattr(X, "__len__") else None
+        return int(X.shape[0]) if len(X.shape) == 2 else None
+    return len(X) if isinstance(X, (list, tuple)) and all(np.ndim(row) == 1 for row in X[:1]) else None
 
 
 def _shape_fault(rows: int | None, y: Array, classes: bool) -> ValueError | TypeError | None:

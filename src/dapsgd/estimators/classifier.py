@@ -305,7 +305,7 @@ class DAPClassifier(ClassifierBase):
         Parameters
         ----------
         X, y, sample_weight
-            As in ``fit``; weights are taken as they are.
+            As in ``fit``, but weights are taken as they are; a batch of zero weights changes nothing.
         classes : array, optional
             All labels that there will be; needed in the first call.
 
@@ -328,8 +328,9 @@ class DAPClassifier(ClassifierBase):
         if self.class_weight == "balanced":
             raise ValueError("class_weight must be a dict or None for partial_fit: a batch does not show what is balanced")
         targets, loss = self._encode(y)
-        weights = self._class_weights(y, self._read_weights(X, sample_weight))
-        self._take_batch(self._pose(X, targets, loss, weights), self.alpha)
+        weights = self._class_weights(y, self._read_weights(X, sample_weight, first=first))
+        if first or weights is None or weights.any():
+            self._take_batch(self._pose(X, targets, loss, weights), self.alpha)
         return self
 
 

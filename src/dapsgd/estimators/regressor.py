@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from .._calls import has_trait
 from .._checks import known_name, positive
+from .._summaries import counted
 from ..losses import Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
@@ -45,7 +47,7 @@ class RegressorBase(RegressorMixin, LinearModel):
             if hasattr(y, "tocsr") or y.dtype.kind not in "biuf":
                 raise TypeError(f"y must hold numbers; got dtype {y.dtype}")
         self._target_names = names_of(targets)
-        return X, y, self._read_weights(X, sample_weight)
+        return X, y, self._read_weights(X, sample_weight, first=reset)
 
     def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
         self.coef_ = np.ascontiguousarray(w.T)
@@ -225,20 +227,31 @@ class DAPRegressor(RegressorBase):
         r"""Update the model with a batch of rows, in one pass of stochastic proximal steps.
 
         Batches may be of any size and come without end: the step decreases with the number t of rows seen so far, as
-        :math:`1/\sqrt{1 + t/m}` with m the size of the first batch. After a ``fit`` it goes on from there. The algorithm is
+        :math:`1/\sqrt{1 + t/m}` with m the size of the first batch, at least 50. After a ``fit`` it goes on from there. The algorithm is
         P-SGD, or TAP-SGD or DAP-SGD if ``algorithm`` says so. With an intercept dense columns are taken less their means over
         all rows so far, so that they may be far from zero; they should be of a like size.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in ``fit``; weights are taken as they are, because a batch does not know the others'.
+            As in ``fit``, but weights are taken as they are, because a batch does not know the others': twice as large ones
+            let the loss count for twice as much beside the penalty. A batch of zero weights changes nothing.
 
         Returns
         -------
         DAPRegressor
             The estimator itself.
         """
-        X, targets, weights = self._read_regression(X, y, sample_weight, reset=not hasattr(self, "coef_"))
-        self._take_batch(self._pose(X, targets, self._make_loss(), weights), self.alpha)
+        first = not hasattr(self, "coef_")
+        X, targets, weights = self._read_regression(X, y, sample_weight, reset=first)
+        targets = targets if first else self._as_before(targets)
+        if first or weights is None or weights.any():
+            self._take_batch(self._pose(X, targets, self._make_loss(), weights), self.alpha)
         return self
+
+    def _as_before(self, targets: Array) -> Array:
+        """Return targets in the shape of those before; raise if there are more or fewer."""
+        count, before = (math.prod(shape) for shape in (targets.shape[1:], self.coef_.shape[:-1]))
+        if count != before:
+            raise ValueError(f"y must have {counted(before, 'target')}, as when the model was fitted before; got {count}")
+        return targets.reshape(len(targets), *self.coef_.shape[:-1])

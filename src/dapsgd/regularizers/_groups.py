@@ -82,6 +82,8 @@ def _check_size(size: int, rows: int) -> int:
 def _members(groups: Any, rows: int) -> list[Array]:
     if isinstance(groups, (str, bytes, bool, float, dict)) or groups is None:
         hint = "; of a dict, the list of its values" if isinstance(groups, dict) else ""
+        if isinstance(groups, str):
+            hint = "; by the beginnings of names, [name.split('_')[0] for name in X.columns]"
         raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}{hint}")
     if isinstance(groups, np.ndarray):
         if groups.ndim == 2:
@@ -95,7 +97,7 @@ def _members(groups: Any, rows: int) -> list[Array]:
 
 def _by_label(labels: Array, rows: int) -> list[Array]:
     if labels.ndim != 1 or labels.size != rows:
-        raise ValueError(f"groups given as labels must have one label for each of the {rows} coordinates")
+        raise ValueError(f"groups given as labels must have one label for each of the {rows} coordinates; got {labels.size}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("groups given as labels must not contain NaN or infinity")
     _, codes = np.unique(labels, return_inverse=True)
@@ -127,11 +129,14 @@ def _check_covers(order: Array, rows: int) -> None:
 def _check_weights(weights: Any, count: int) -> Array:
     if weights is None:
         return np.empty(0)
+    if isinstance(weights, dict):
+        raise TypeError("weights must be a list with an entry for each group, in their order; got a dict")
     result = np.asarray(weights)
     if result.dtype.kind not in "iuf":
         raise TypeError(f"weights must hold numbers; got dtype {result.dtype}")
     if result.shape != (count,):
-        raise ValueError(f"weights must have one entry for each of the {count} groups; got shape {result.shape}")
+        got = str(result.size) if result.ndim == 1 else f"shape {result.shape}"
+        raise ValueError(f"weights must have one entry for each of the {count} groups; got {got}")
     result = result.astype(np.float64)
     if not (np.isfinite(result).all() and (result >= 0.0).all()):
         raise ValueError("weights must be finite and >= 0")
