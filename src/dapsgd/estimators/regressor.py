@@ -227,9 +227,9 @@ class DAPRegressor(RegressorBase):
         r"""Update the model with a batch of rows, in one pass of stochastic proximal steps.
 
         Batches may be of any size and come without end: the step decreases with the number t of rows seen so far, as
-        :math:`1/\sqrt{1 + t/m}` with m the size of the first batch, at least 50. After a ``fit`` it goes on from there. The algorithm is
-        P-SGD, or TAP-SGD or DAP-SGD if ``algorithm`` says so. With an intercept dense columns are taken less their means over
-        all rows so far, so that they may be far from zero; they should be of a like size.
+        :math:`1/\sqrt{1 + t/m}` with m the size of the first batch, at least 50. After a ``fit`` it goes on from there. The
+        algorithm is P-SGD, or TAP-SGD or DAP-SGD if ``algorithm`` says so. With an intercept dense columns are taken less their
+        means over all rows so far, so that they may be far from zero; they should be of a like size.
 
         Parameters
         ----------
