@@ -15,7 +15,7 @@ from ._progress import counting
 from .factored import factored
 from .path_model import PathModel, path_model
 from .problem import Problem
-from .regularizers import Slope, Zero
+from .regularizers import FusedLasso, Slope, Zero
 from .result import Result
 from .runtimes._blas import calm_blas
 from .solve import solve
@@ -66,7 +66,7 @@ class Path:
     results: list[Result]
 
     def plot(self, path: Any = None, names: Sequence[str] | None = None) -> Figure:
-        """Draw every coefficient against the strength; the largest are named.
+        """Draw every coefficient against the strength; the largest, or the bands of a fused lasso, are named.
 
         Parameters
         ----------
@@ -81,7 +81,8 @@ class Path:
         """
         from .plots import plot_path
 
-        return plot_path(self, path, names=names)
+        fused = bool(self.results) and self.results[0].penalty.startswith(FusedLasso.__name__)
+        return plot_path(self, path, names=names, steps=fused)
 
     def __len__(self) -> int:
         return len(self.lams)

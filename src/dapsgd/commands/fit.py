@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def run(
         "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
         "verbose": progress,
     }
-    model = _estimator(task, loss, options, dataset.y)
+    model = _estimator(task, loss, options, dataset.y, dataset.target_names)
     if is_cold() and progress:
         print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
     model._kept = kept
@@ -229,28 +229,30 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
     return "regression", "the target is numbers"
 
 
-def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any) -> Any:
+def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any, names: Sequence[str]) -> Any:
     from ..estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
     kinds = (DAPRegressorCV, DAPClassifierCV) if "cv" in options else (DAPRegressor, DAPClassifier)
     kind: Any = kinds[task == "classification"]
     given = options if loss is None else options | {"loss": loss}
     if task == "classification":
-        _check_classes(np.unique(y), len(y), loss)
+        _check_classes(y, names, loss)
     model: Any = kind(**given)
     if loss is None and task == "classification":
         model.loss = "logistic" if len(np.unique(y)) == 2 else "multinomial"
     return model
 
 
-def _check_classes(values: Any, rows: int, loss: str | None) -> None:
+def _check_classes(y: Any, names: Sequence[str], loss: str | None) -> None:
     """Say if the target can hardly be classes."""
+    values, rows = np.unique(y), len(y)
     text = values.dtype.kind == "U"
     if len(values) <= _MOST_CLASSES or not (len(values) > rows // 2 or (not text and (values % 1.0).any())):
         return
     instead = "name another column" if text else "use --task regression" if loss is None else "use --loss squared"
+    name = f", column {names[0]!r}," if names else ""
     raise ValueError(
-        f"--target holds {len(values)} different {'texts' if text else 'numbers'}, too many to be classes; {instead}"
+        f"--target{name} holds {len(values)} different {'texts' if text else 'numbers'}, too many to be classes; {instead}"
     )
 
 
