@@ -66,6 +66,7 @@ def be_the_child(name: str, path: str, checkpoint: bool) -> None:
     problem = ds.Problem(X, y, loss=case.loss, regularizer=case.regularizer)
     print("ready", flush=True)
     ds.solve(problem, tol=0, seed=0, checkpoint=path if checkpoint else None, **case.options)
+    print("over", flush=True)
 
 
 def command(name: str, path: Path, checkpoint: bool, file: Path) -> list[str]:
@@ -103,6 +104,8 @@ def one(name: str, number: int, checkpoint: bool, wait: float, folder: Path, fil
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         took = time.time() - sent, used.ru_utime + used.ru_stime - before
+        if "over" in process.stdout.read():  # the signal came between the end of the run and that of its process
+            return None
         errors.seek(0)
         said = errors.read()[-3000:]
     usual = {-number, 130} if name == "fit" and number == signal.SIGINT else {-number}
