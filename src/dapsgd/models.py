@@ -105,6 +105,8 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         kept["feature_names"] = feature_names
     elif model._column_names is not None:
         kept.setdefault("feature_names", list(model._column_names))
+    if model._target_names is not None:
+        kept.setdefault("target_names", list(model._target_names))
     if kept.get("feature_names") is not None:
         kept["feature_names"] = _check_names(kept["feature_names"], model.n_features_in_)
     about: dict[str, Any] = {

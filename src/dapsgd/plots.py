@@ -42,7 +42,7 @@ _FEW_COLUMNS = 40  # whose names can be read below an axis
 _FEW_GROUPS = 40  # between which lines can be drawn
 _ACROSS = 80  # small characters, along an axis
 _NAMED_LINES = 6  # of a path, the largest at its end
-_BAND = 0.15  # of all coefficients, between neighbours that look alike
+_BAND = 0.15  # of the largest coefficient, between neighbours that look alike
 _SMALL = 0.05  # of the largest coefficient: not worth a name
 _TOUCHING = 0.02  # of the largest coefficient: lines that end so near each other look like one
 _LONGEST = 24  # characters of a name
@@ -233,7 +233,7 @@ def _largest_groups(values: Any, labels: Any, most: int = _NAMED_LINES) -> list[
 
 
 def _bands(values: Any) -> list[int | None]:
-    """Return a number for each coefficient, the same for neighbours of about the same size; None for those about zero.
+    """Return a number for each coefficient, the same for neighbours of about one size and sign; None for those about zero.
 
     Examples
     --------
@@ -241,11 +241,11 @@ def _bands(values: Any) -> list[int | None]:
     >>> _bands(np.array([0.0, 1.0, 1.1, 0.0, -2.0, -2.0]))
     [None, 1, 1, None, 3, 3]
     """
-    step = _BAND * float(np.ptp(values))
-    band = np.cumsum(np.append(0, np.abs(np.diff(values)) > step)).tolist()
-    top = float(np.abs(values).max(initial=0.0))
-    tall = {k for k, value in zip(band, values, strict=True) if abs(value) > _BAND * top}
-    return [k if k in tall else None for k in band]
+    limit = _BAND * float(np.abs(values).max(initial=0.0))
+    side = np.where(np.abs(values) > limit, np.sign(values), 0.0)
+    edges = (np.abs(np.diff(values)) > limit) | (np.diff(side) != 0.0)
+    band = np.cumsum(np.append(0, edges)).tolist()
+    return [k if there else None for k, there in zip(band, side, strict=True)]
 
 
 def _spread(heights: list[float], apart: float = 0.07) -> list[float]:

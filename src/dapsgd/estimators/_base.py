@@ -96,6 +96,8 @@ class LinearModel(BaseEstimator):
 
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
+        if not reset:
+            X = self._by_name(X)
         if reset:
             self._column_names = self._summary_in_file = None
             self._first_column, self._scaled = 0, False

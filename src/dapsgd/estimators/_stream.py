@@ -13,8 +13,9 @@ from ..fista import minimise, proximal_step
 from ..lam_max import best_unseen
 from ..losses import is_quadratic
 from ..problem import Problem
-from ..result import Result
+from ..result import Result, Schedule
 from ..rows import DenseRows, column_means
+from ..runtimes import Replay
 from ..solve import solve
 from ..steps import InverseTime
 
@@ -41,6 +42,8 @@ def take_batch(
 ) -> tuple[Result, Stream]:
     r"""Take one pass of stochastic proximal steps over a batch, and one full step at its end, from a packed ``start``.
 
+    P-SGD takes every row once, in random order; with workers rows are drawn, as everywhere, and some may be left out.
+
     With t rows seen before, the step is :math:`1 / (u \sqrt{1 + t/m})`: u is twice the roughest row's smoothness met so
     far, m the size of the first batch, or 50. Within a batch its inverse grows linearly.
 
@@ -51,31 +54,37 @@ def take_batch(
     if stream.means is not None:
         problem = _centred(problem, stream.means)
     x = _first_point(problem) if start is None else _shifted(start, stream.means, 1.0)
+    if start is not None and problem.fit_intercept:
+        _move_intercept(problem, x, problem.n / (seen + problem.n))
     roughest, first = max(stream.roughest, _roughness(problem, x)), stream.first or max(problem.n, _FIRST_ROWS)
     algorithm = options["algorithm"] if options["algorithm"] in STREAMING else "p-sgd"
     u = 2.0 * roughest * (1 if algorithm == "p-sgd" else 1 + (options["workers"] or 8))
     begin, end = (u * math.sqrt(1.0 + t / first) for t in (seen, seen + problem.n))
     # The answer of solve is one full proximal step from the last iterate: let it be as short as the others are by now.
     problem._facts["lipschitz"] = end
-    result = solve(
-        problem,
-        x0=x,
-        **options
-        | {
-            "algorithm": algorithm,
-            "workers": None if algorithm == "p-sgd" else options["workers"],
-            "step": InverseTime(begin, (end - begin) / problem.n),
-            "batch_size": 1,
-            "tol": 0.0,
-            "max_passes": 1.0,
-            "record_every": problem.n,
-        },
-    )
+    seeds = np.random.SeedSequence(None if options["seed"] is None else [options["seed"], seen])  # else batches are alike
+    options = options | {
+        "algorithm": algorithm,
+        "step": InverseTime(begin, (end - begin) / problem.n),
+        "batch_size": 1,
+        "tol": 0.0,
+        "max_passes": 1.0,
+        "record_every": problem.n,
+        "seed": int(seeds.generate_state(1)[0]),
+    }
+    if algorithm == "p-sgd":
+        options |= {"runtime": Replay(_every_row(problem.n, seeds)), "workers": None}
+    result = solve(problem, x0=x, **options)
     if stream.means is not None:
         packed = _shifted(problem.pack(result.x, result.intercept), stream.means, -1.0)
         iterate = _shifted(result.iterate, stream.means, -1.0) if result.iterate.shape == packed.shape else result.iterate
         result = replace(result, intercept=problem.intercept_of(packed), iterate=iterate)
     return result, stream._replace(roughest=roughest, first=first)
+
+
+def _every_row(n: int, seeds: np.random.SeedSequence) -> Schedule:
+    """Return one pass over all rows, each once: the next batch has others, so that none may be left out."""
+    return Schedule(np.zeros(n, np.int64), np.arange(n), np.random.default_rng(seeds).permutation(n), 0)
 
 
 def _with_means(stream: Stream, problem: Problem) -> Stream:
@@ -131,6 +140,16 @@ def _first_point(problem: Problem) -> Array:
     found = minimise(reduced, start, tol=1e-6, scale=reduced.packed_residual(start), max_iter=1000)
     point[problem.p] = found.x[0]
     return point
+
+
+def _move_intercept(problem: Problem, x: Array, share: float) -> None:
+    """Let the intercept follow all rows so far, of which a batch is this share: the mean of what coefficients leave to it.
+
+    The steps that coefficients allow are far too short for it.
+    """
+    curvature = getattr(problem.loss, "curvature", math.inf)
+    if math.isfinite(curvature) and curvature > 0.0:
+        x[problem.p] -= share / curvature * problem.slopes(problem.predict(x)).sum(axis=0).reshape(x[problem.p].shape)
 
 
 def _curvature_at_zero(problem: Problem) -> float:

@@ -41,13 +41,25 @@ class RegressorBase(RegressorMixin, LinearModel):
         return Squared(0.5) if self.loss == "squared" else Poisson()
 
     def _read_regression(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple[Any, Array, Array | None]:
+        if not reset:
+            y = self._targets_by_name(y)
         given, targets = X, y
         with explained(given, targets, classes=False):
             X, y = self._read(X, y, reset=reset, y_numeric=True, multi_output=True)
             if hasattr(y, "tocsr") or y.dtype.kind not in "biuf":
                 raise TypeError(f"y must hold numbers; got dtype {y.dtype}")
-        self._target_names = names_of(targets)
+        self._target_names = names_of(targets) or (None if reset else self._target_names)
         return X, y, self._read_weights(X, sample_weight, first=reset)
+
+    def _targets_by_name(self, y: Any) -> Any:
+        """Return the columns of a frame in the order of those before; raise if they have other names."""
+        before, names = self._target_names, names_of(y)
+        if before is None or names is None or list(before) == names:
+            return y
+        if sorted(before) != sorted(names):
+            raise ValueError(f"y must have the targets of before, {', '.join(before)}; got {', '.join(names)}")
+        places = [names.index(name) for name in before]
+        return y.iloc[:, places] if hasattr(y, "iloc") else y.select(list(before))
 
     def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
         self.coef_ = np.ascontiguousarray(w.T)
