@@ -1102,3 +1102,17 @@ def test_batches_find_columns_and_targets_by_their_names(tmp_path):
             one.partial_fit(frame.rename(columns=lambda name: name + 5), both)
         with pytest.raises(ValueError, match="y must have the targets of before, a, b; got c, b"):
             one.partial_fit(frame, both.rename(columns={"a": "c"}))
+
+
+@pytest.mark.parametrize("weight", [1e-3, 100.0])
+def test_the_intercept_of_a_stream_does_not_depend_on_the_size_of_weights(weight):
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((400, 5))
+    y = 26.0 + data @ [1.0, -2.0, 0.0, 0.0, 0.5] + 3.0 * (np.arange(400) > 200)
+    model, plain = (DAPRegressor("l1", alpha=a, random_state=0) for a in (0.01 * weight, 0.01))
+    for start in range(0, 400, 20):
+        rows = slice(start, start + 20)
+        model.partial_fit(data[rows], y[rows], sample_weight=np.full(20, weight))
+        plain.partial_fit(data[rows], y[rows])
+    np.testing.assert_allclose(model.coef_, plain.coef_, rtol=0.1, atol=0.02)
+    assert model.intercept_ == pytest.approx(plain.intercept_, rel=0.01)

@@ -147,7 +147,7 @@ def _move_intercept(problem: Problem, x: Array, share: float) -> None:
 
     The steps that coefficients allow are far too short for it.
     """
-    curvature = getattr(problem.loss, "curvature", math.inf)
+    curvature = getattr(problem.loss, "curvature", math.inf) * float(problem._weights.mean())
     if math.isfinite(curvature) and curvature > 0.0:
         x[problem.p] -= share / curvature * problem.slopes(problem.predict(x)).sum(axis=0).reshape(x[problem.p].shape)
 
