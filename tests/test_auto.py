@@ -468,3 +468,12 @@ def test_the_prox_of_an_l1_norm_is_the_same_without_a_call():
     called.sweep()
     inside.sweep()
     np.testing.assert_array_equal(called.state[0], inside.state[0])
+
+
+@pytest.mark.parametrize("limit", [{"max_passes": 100}, {"max_iter": 100}, {"max_iter": 3}])
+def test_a_limit_holds_also_where_accelerated_gradients_go_on(limit):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 1)) + 1e-7 * rng.standard_normal((60, 40))
+    y = np.where(X[:, 0] + 0.1 * rng.standard_normal(60) > 0.0, 1.0, -1.0)
+    problem = ds.Problem(X, y, ds.Logistic(), ds.GroupLasso(1e-9, groups=8))
+    assert ds.solve(problem, tol=1e-13, **limit).iterations <= limit.get("max_iter", 100)

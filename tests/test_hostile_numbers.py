@@ -194,3 +194,13 @@ def test_the_same_seed_and_one_worker_give_the_same_bits_and_several_the_same_op
         assert run.objective - best.objective <= 1e-8 * best.objective
     first, second = (ds.solve(problem, "dap-svrg", workers=1, tol=1e-8, seed=7) for _ in range(2))
     assert np.array_equal(first.x, second.x)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("algorithm", ["auto", "fista", "gram", "dap-sgd", "dap-svrg", "dave-rpg", "working-set"])
+def test_columns_of_zeros_have_coefficients_of_zero(algorithm, kind):
+    for intercept in (False, True):
+        problem = ds.Problem(np.zeros((50, 4), kind), np.arange(50.0), regularizer=ds.L1(0.1), fit_intercept=intercept)
+        result = ds.solve(problem, algorithm, seed=0, max_passes=3)
+        assert not result.x.any()
+        assert np.isfinite(result.intercept)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from . import gram, working_set
 from .centred import CentredRows
 from .descent import make_units
+from .losses import Multinomial
 from .rows import is_mapped, is_sparse
 from .steps import InverseTime, Theorem1, Theorem2
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["choose"]
 
 _MANY_ENTRIES = 5_000_000  # of the data, from which a pass costs more than starting workers
+_FEW_SPARSE = 500  # columns
 _ROWS_A_COLUMN = 2.0  # from which mini-batches tell as much as all rows
 
 
@@ -43,12 +45,15 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
     if few and gram.is_direct(problem):
         return "gram", "nothing is penalised, so that the answer solves a linear system"
     sparse, mapped = is_sparse(problem._rows), is_mapped(problem._rows)
-    if working_set.can_solve(problem) and (sparse or not mapped):  # columns in memory may be too much
+    many = problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse
+    # Columns in memory may be too much; and so are the products of those of every two classes.
+    joint = isinstance(problem.loss, Multinomial) and (many or (sparse and problem.p > _FEW_SPARSE))
+    if working_set.can_solve(problem) and (sparse or not mapped) and not joint:
         parts = "parts" if make_units(problem._bound, problem.shape) is not None else "jumps"
         return "working-set", f"the regulariser falls into {parts}, of which many may stay zero"
     if few:
         return "gram", "the loss is squared and there are few columns"
-    if problem.n >= _ROWS_A_COLUMN * problem.p and problem.n * problem.p >= _MANY_ENTRIES and not sparse:
+    if many:
         if problem.fit_intercept and CentredRows(problem._rows, problem._weights).is_far:
             return "fista", "beside an intercept the columns are far from zero, or of quite another size than one"
         return "dap-svrg", "there are many rows"

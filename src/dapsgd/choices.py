@@ -21,7 +21,7 @@ from .runtimes import RUNTIMES, Replay, Serial, Threads
 from .runtimes._plan import available_cores
 from .runtimes.ray.cluster import Cluster
 from .shares import cut
-from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, settling
+from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, longest_step, settling
 from .updates import Decoupled
 
 __all__ = [
@@ -158,7 +158,7 @@ def minibatch_step(problem: Problem, x0: Array, batch_size: int, max_delay: int)
     if not math.isfinite(whole):
         whole = 1.0 / proximal_step(problem, x0, 1.0, search=True)[1]
         row = whole * problem.row_share
-    return 1.0 / (max(whole + row / batch_size, np.finfo(np.float64).tiny) * (1 + max_delay))
+    return longest_step(whole + row / batch_size, problem.dtype) / (1 + max_delay)
 
 
 def pick_seed(seed: Any) -> np.random.SeedSequence:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .steps import longest_step
+
 if TYPE_CHECKING:
     from .problem import Problem
 
@@ -25,6 +27,7 @@ class Fista(NamedTuple):
     x: Array
     iterations: int
     residual: float
+    step: float  # the last one
 
 
 def minimise(
@@ -37,6 +40,7 @@ def minimise(
     observe: Callable[..., bool] | None = None,
     keep: Callable[[int, Callable[[], Array]], None] | None = None,
     quick: bool = False,
+    step: float | None = None,
 ) -> Fista:
     r"""Minimise f + h from a packed ``x0``, until the residual is at most ``tol * scale``.
 
@@ -60,6 +64,8 @@ def minimise(
     quick : bool, default False
         Find the step by backtracking from a first guess rather than know L before the start, and observe only points that
         are closer than the last by half: for those who want the answer, not the reference.
+    step : float, optional
+        That first guess; by default one from the curvature along the gradient.
 
     References
     ----------
@@ -68,7 +74,8 @@ def minimise(
     """
     lipschitz = math.inf if quick else problem.lipschitz()
     search = not math.isfinite(lipschitz)
-    step = _first_step(problem, x0) if quick else 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz
+    if step is None:
+        step = _first_step(problem, x0) if quick else 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz
     x, y, momentum, looked = x0, x0, 1.0, math.inf
     at_x = at_y = problem.predict(x0)
     residual = math.inf
@@ -100,7 +107,7 @@ def minimise(
         iteration = max_iter
     if not quick and (not math.isfinite(residual) or residual > tol * scale):
         residual = problem.packed_residual(x)
-    return Fista(x, iteration if max_iter > 0 else 0, residual)
+    return Fista(x, iteration if max_iter > 0 else 0, residual, step)
 
 
 def _same(x: Array) -> Array:
@@ -120,7 +127,7 @@ def _first_step(problem: Problem, x: Array) -> float:
         return 1.0
     along = problem.predict(direction).astype(np.float64)
     bent = curvature * float(problem._weights @ (along * along).sum(axis=1)) / problem.n + 2.0 * problem.l2
-    return 1.0 / max(bent, np.finfo(np.float64).tiny)
+    return longest_step(bent, problem.dtype)
 
 
 def proximal_step(problem: Problem, y: Array, step: float, search: bool) -> tuple[Array, float]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import fista, gram, working_set
+from . import fista, gram, pieces, working_set
 from .centred import CentredRows
 from .losses import Multinomial
 from .runtimes._plan import Clock, Outcome
@@ -24,6 +24,8 @@ __all__ = ["FULL", "Full", "Limits", "Progress"]
 
 Array = np.ndarray[Any, Any]
 
+_BETWEEN = 10  # steps with momentum for each Newton step, so that these never cost most; twice as many if none helped
+
 
 class Limits(NamedTuple):
     """How long a run may be, and how often it is recorded."""
@@ -32,6 +34,7 @@ class Limits(NamedTuple):
     every: int
     tol: float  # of the run as the user gave it
     quick: bool  # the answer alone is asked for, not the reference
+    given: bool  # by the user; otherwise another algorithm that goes on with a run has a limit of its own
 
 
 class Progress:
@@ -131,11 +134,11 @@ def _run_fista(problem: Problem, limits: Limits, monitor: RunMonitor, progress: 
 
 
 def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
-    """Run accelerated gradients from where the run is, on centred columns if the answer is all that is wanted."""
+    """Run accelerated gradients from where the run is; if the answer is all that is wanted, by the shortest way."""
     done, observe = progress.iteration, _observer(limits, monitor, progress)
-    if limits.quick and problem.fit_intercept:
-        return _accelerate_centred(problem, limits, observe, progress)
     with progress.clock:
+        if limits.quick:
+            return _Sprint(problem, observe, progress).run(limits.max_iter)
         found = fista.minimise(
             problem,
             progress.x,
@@ -144,33 +147,75 @@ def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress:
             max_iter=limits.max_iter - done,
             observe=observe,
             keep=lambda iteration, point: progress.keep(done + iteration, point),
-            quick=limits.quick,
         )
     return progress.outcome(found.x, done + found.iterations)
 
 
-def _accelerate_centred(problem: Problem, limits: Limits, observe: Callable[..., bool], progress: Progress) -> Outcome:
-    done, start = progress.iteration, progress.x
-    free = isinstance(problem.loss, Multinomial)  # to add a number to all classes' intercepts: gradients do not
+class _Sprint:
+    """Accelerated gradients on centred columns, and Newton steps in between for a fused lasso."""
 
-    def outside(x: Array) -> Array:
-        result = rows.outside(x)
-        if free:
-            result[-1] += start[-1].mean() - result[-1].mean()
-        return result
+    def __init__(self, problem: Problem, observe: Callable[..., bool], progress: Progress) -> None:
+        self._problem, self._observe, self._progress = problem, observe, progress
+        self._from = progress.iteration  # which ``observe`` counts from
+        self._rows = CentredRows(problem._rows, problem._weights) if problem.fit_intercept else None
+        free = problem.fit_intercept and isinstance(problem.loss, Multinomial)
+        self._level = progress.x[-1].mean() if free else None  # of the intercepts of all classes, which no gradient changes
+        self._step: float | None = None
 
-    with progress.clock:
-        rows = CentredRows(problem._rows, problem._weights)
+    def run(self, max_iter: int) -> Outcome:
+        """Run until the observer says that it is enough."""
+        x, done, length = self._progress.x, self._from, _BETWEEN
+        helped = pieces.can_improve(self._problem)
+        while True:
+            count = max_iter - done if not helped else min(length, max_iter - done)
+            x, more, stop = self._accelerate(x, done, count)
+            done += more
+            if stop or more < count or done >= max_iter:
+                return self._progress.outcome(x, done)
+            better = pieces.improve(self._problem, x)
+            if better is None:
+                length *= 2
+                continue
+            point, steps = better
+            x, done, length = self._levelled(point.x), min(done + steps, max_iter), _BETWEEN * steps
+            if self._observe(done - self._from, x, point.predictions if x is point.x else self._problem.predict(x)):
+                return self._progress.outcome(x, done)
+
+    def _accelerate(self, x: Array, done: int, count: int) -> tuple[Array, int, bool]:
+        """Take so many steps with momentum; returns the point, how many they were, and whether it is enough."""
+        problem, rows = self._problem, self._rows
+        if rows is not None:
+            problem = problem.with_rows(rows, problem._targets, problem._weights, problem.shape)
+        enough = False
+
+        def observe(iteration: int, x: Array, predictions: Array) -> bool:
+            nonlocal enough
+            enough = self._observe(done - self._from + iteration, self._outside(x), predictions)
+            return enough
+
         found = fista.minimise(
-            problem.with_rows(rows, problem._targets, problem._weights, problem.shape),
-            rows.inside(start),
+            problem,
+            x if rows is None else rows.inside(x),
             tol=0.0,
-            max_iter=limits.max_iter - done,
-            observe=lambda iteration, x, predictions: observe(iteration, outside(x), predictions),
-            keep=lambda iteration, point: progress.keep(done + iteration, lambda: outside(point())),
+            max_iter=count,
+            observe=observe,
+            keep=lambda iteration, point: self._progress.keep(done + iteration, lambda: self._outside(point())),
             quick=True,
+            step=self._step,
         )
-    return progress.outcome(outside(found.x), done + found.iterations)
+        self._step = found.step
+        return self._outside(found.x), found.iterations, enough
+
+    def _outside(self, x: Array) -> Array:
+        return x if self._rows is None else self._levelled(self._rows.outside(x))
+
+    def _levelled(self, x: Array) -> Array:
+        """Return a packed parameter with the mean of all classes' intercepts where it was at the start."""
+        if self._level is None:
+            return x
+        result = x.copy()
+        result[-1] += self._level - x[-1].mean()
+        return result
 
 
 def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
@@ -196,7 +241,7 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
     problem.packed_prox(x0, 1.0)
     working_set.compile_for(problem)
     # Where too many coordinates are not zero all of them go on, for longer unless the user set the limit.
-    longer = FULL["fista"].max_iter if limits.max_iter == FULL["working-set"].max_iter else limits.max_iter
+    longer = limits.max_iter if limits.given else FULL["fista"].max_iter
     if _is_there(monitor, progress, longer):
         return progress.outcome(x0, done)
     if done < limits.max_iter or not progress.resumed:
@@ -227,7 +272,7 @@ FULL: dict[str, Full] = {
     "working-set": Full(
         _run_working_set,
         working_set.can_solve,
-        "the regulariser falls into parts (l1, elastic_net, group_lasso, ...) and the loss has one second derivative a row",
+        "the regulariser falls into parts (l1, elastic_net, group_lasso, ...) and the loss has second derivatives",
         100,
         float,
     ),

@@ -21,6 +21,7 @@ from ._memory import require_memory
 from .dual import dual_of_quadratic, has_gap
 from .losses import is_quadratic
 from .regularizers import NonNegative, Zero
+from .steps import longest_step
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -118,7 +119,7 @@ def minimise(
     ``keep(iteration, point)`` is called after each, with a function that returns the point.
     """
     gram = problem._gram
-    step = 1.0 / max(gram.norm, np.finfo(np.float64).tiny)
+    step = longest_step(gram.norm, np.float64)
     W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
     Y, momentum, goal = W, 1.0, 0.5 * tol

@@ -11,6 +11,7 @@ import numpy as np
 from . import rows as _rows
 from .fista import proximal_step
 from .problem import Problem
+from .steps import longest_step
 
 __all__ = ["cut", "share_step"]
 
@@ -47,7 +48,7 @@ def share_step(problem: Problem, shares: Array, x0: Array, blocks: int = 1) -> f
         else [pieces[k] for k in np.linspace(0, len(pieces) - 1, _MOST).astype(int)]
     )
     largest = max(_smoothness(problem, int(a), int(b)) for a, b in some) * (1.0 if some is pieces else _MARGIN)
-    return 1.0 / max(curvature * largest + 2.0 * problem.l2, np.finfo(np.float64).tiny)
+    return longest_step(curvature * largest + 2.0 * problem.l2, problem.dtype)
 
 
 def _smoothness(problem: Problem, start: int, stop: int) -> float:

@@ -13,6 +13,7 @@ from ._memory import require_memory
 from .problem import Problem, loss_slopes
 from .runtimes._blas import single_threaded_blas
 from .runtimes._team import Team
+from .steps import longest_step
 
 if TYPE_CHECKING:
     from .checkpoints import Saved
@@ -53,7 +54,7 @@ def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) 
     together = np.concatenate(pieces)
     of_whole = _square_norm(together) / together.shape[0]
     bound = curvature * (_MARGIN * of_batch + 0.5 * max_delay * of_whole) + 2.0 * problem.l2 * (1 + max_delay)
-    return 1.0 / max(bound, np.finfo(np.float64).tiny)
+    return longest_step(bound, problem.dtype)
 
 
 def _weighted(problem: Problem, block: slice) -> Any:

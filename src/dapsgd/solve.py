@@ -264,7 +264,8 @@ def solve(
             if step is not None or average or record_schedule:
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
             keep_full(keeper, name, start, problem, monitor)
-            limits = Limits(length, 1 if record_every is None else every, tol, quick=chosen == "auto")
+            limited = max_iter is not None or max_passes is not None
+            limits = Limits(length, 1 if record_every is None else every, tol, quick=chosen == "auto", given=limited)
             with single_threaded_blas() if blas_workers == 1 else nullcontext():
                 outcome = FULL[name].run(problem, limits, monitor, Progress(start, keeper))
         else:

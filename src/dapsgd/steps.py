@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ._checks import non_negative, number, positive, positive_integer, validated
 from ._jit import kernel
 
@@ -20,6 +22,7 @@ __all__ = [
     "Theorem1",
     "Theorem2",
     "allowed_step",
+    "longest_step",
     "settling",
     "shortened",
     "step_at",
@@ -39,6 +42,17 @@ class StepRule(NamedTuple):
 def shortened(rule: StepRule, factor: float) -> StepRule:
     """Return the rule with all steps times a factor."""
     return rule._replace(scale=rule.scale * factor, budget=rule.budget * factor)
+
+
+def longest_step(smoothness: float, dtype: Any) -> float:
+    """Return ``1 / L``; 1 where nothing bends, and never more than a number of this type can hold.
+
+    Examples
+    --------
+    >>> longest_step(4.0, float), longest_step(0.0, float)
+    (0.25, 1.0)
+    """
+    return 1.0 if smoothness == 0.0 else 1.0 / max(smoothness, float(np.finfo(dtype).tiny))
 
 
 def settling(eta: float, max_delay: int) -> StepRule:

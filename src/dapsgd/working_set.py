@@ -20,17 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._calls import has_trait
 from ._jit import run
 from ._points import Point, recall, remember
 from .columns import RoughColumns, SparseColumns
 from .descent import ColumnModel, GramModel, Part, descend
-from .free import make_border
-from .losses import is_quadratic
+from .free import Border, make_border
+from .losses import Multinomial, has_second_derivatives, is_quadratic
 from .problem import loss_second_derivatives
+from .regularizers import Box, Zero
 from .spaces import falls_apart, find_space
 
 if TYPE_CHECKING:
@@ -57,6 +60,9 @@ _ENOUGH = 0.3  # a set is done when what its units want is this share of what al
 _ENOUGH_LATER = 0.1  # or this,
 _LATE = 1e-3  # as soon as that is this share of what they wanted at first: then sets are as they will be
 _ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
+_RIDGE = 1e-8  # the same where it is only that some coordinates do not matter: what all classes have in common
+_COMMON = 1e-9  # of the largest eigenvalue, below which it is that of adding the same to all classes: zero but for rounding
+_EXACTLY = 1e-5  # of what the units of a joint model may still want where jumps are cheap; elsewhere 0.01 of it will do
 _SWEEPS = 1000
 _COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
@@ -67,9 +73,11 @@ _compiled: set[tuple[Any, ...]] = set()  # the kinds of runs that have been
 
 
 def can_solve(problem: Problem) -> bool:
-    """Tell whether the regulariser falls into units and the loss has second derivatives, the same for all targets."""
-    single = problem._targets.shape[1] == 1 or is_quadratic(problem.loss)
-    return single and hasattr(type(problem.loss), "second_derivative") and falls_apart(problem)
+    """Tell whether the regulariser falls into units, and the loss has second derivatives that are known here."""
+    bent = has_second_derivatives(problem.loss, problem._targets.shape[1])
+    # Nothing else keeps the coefficients of classes that can be told apart from growing, and Newton steps make them grow fast.
+    held = problem.l2 > 0.0 or not (isinstance(problem.loss, Multinomial) and isinstance(problem._bound, (Box, Zero)))
+    return bent and held and falls_apart(problem)
 
 
 def minimise(
@@ -85,7 +93,7 @@ def minimise(
     ``observe(round, x, predictions, gradient)`` is called after every round; True ends the run. The predictions at ``x0`` save
     a pass if they are known.
     """
-    search = _Search(problem, x0, predictions)
+    search = (_JointSearch if isinstance(problem.loss, Multinomial) else _Search)(problem, x0, predictions)
     try:
         return _rounds(search, max_iter, observe)
     finally:
@@ -123,8 +131,9 @@ def compile_for(problem: Problem) -> None:
     kinds = type(space), type(problem._bound), type(problem._rows), type(problem.loss), problem.dtype, len(problem.shape)
     if kinds in _compiled:
         return
-    few = np.zeros((1, problem._targets.shape[1]))
-    columns = space.columns(roughly=not is_quadratic(problem.loss))
+    joint = isinstance(problem.loss, Multinomial)
+    few = np.zeros((1, 1 if joint else problem._targets.shape[1]))
+    columns = space.columns(roughly=not (joint or is_quadratic(problem.loss)))
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2), space.lasso, space.positive)
     ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
@@ -132,8 +141,9 @@ def compile_for(problem: Problem) -> None:
     model.sweep()
     model.state[0][...] = 1.0
     model.jump(1.0)
-    row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
-    run(loss_second_derivatives, problem.loss, *row, np.empty(1))
+    if not joint:
+        row = problem._targets[:1], problem._targets[:1], problem._weights[:1]
+        run(loss_second_derivatives, problem.loss, *row, np.empty(1))
     _compiled.add(kinds)
 
 
@@ -155,7 +165,7 @@ class _Search:
         self.predictions = predictions
         self._of_rows: Array | None = None  # the slopes of the losses there, if they were computed
         self._objective: float | None = None
-        self._columns = self._space.columns(roughly=not self._quadratic)
+        self._columns = self._space.columns(roughly=self._is_rough())
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
@@ -173,15 +183,24 @@ class _Search:
             self._look()
         self._take_up()
 
+    def _is_rough(self) -> bool:
+        """Tell whether seven digits will do for the model."""
+        return not self._quadratic
+
     def _fit_free(self) -> None:
         """Minimise over the free coordinates alone, without a pass over the data: where others want to go depends on them."""
         self._slopes = np.zeros_like(self._z)
         for _ in range(_NEWTON_STEPS if self._free.size else 0):
             self._free_slopes = self._free_columns.T @ self._problem.slopes(self.predictions).astype(np.float64)
-            weights = self._problem.second_derivatives(self.predictions)
-            inverse = np.linalg.pinv(self._free_columns.T @ (weights[:, None] * self._free_columns), hermitian=True)
-            if not self._go(np.zeros((0, self._z.shape[1])), -inverse @ self._free_slopes) or self._quadratic:
+            if not self._go(np.zeros((0, self._z.shape[1])), self._free_step()) or self._quadratic:
                 break
+
+    def _free_step(self) -> Array:
+        """Return Newton's step in the free coordinates alone."""
+        weights = self._problem.second_derivatives(self.predictions)
+        products = self._free_columns.T @ (weights[:, None] * self._free_columns)
+        step: Array = -np.linalg.pinv(products, hermitian=True) @ self._free_slopes
+        return step
 
     def _take_up(self) -> None:
         """Begin with the set of an earlier run, if that was kept: the model of a squared loss depends on the data only."""
@@ -414,3 +433,77 @@ class _Search:
                 return length
             length *= 0.5
         return 0.0
+
+
+class _JointSearch(_Search):
+    """The same for a loss that ties the predictions of a row together: each target has coordinates of its own in the model.
+
+    These are in the order of the rows of the parameter, so that the groups of a regulariser stay together.
+    """
+
+    def __init__(self, problem: Problem, x0: Array, predictions: Array | None) -> None:
+        self._level = float(x0[-1].mean())
+        super().__init__(problem, x0, predictions)
+
+    def _newton_step(self, goal: float) -> bool:
+        """Minimise the model on the set and go there; return whether that is anywhere else."""
+        q = self._z.shape[1]
+        matrix, border = self._joint_model()
+        self._matrix = matrix
+        before, at_free = self._z[self._rows].reshape(-1, 1), self._free_slopes.reshape(-1, 1)
+        matrix, slopes = border.without(matrix, self._slopes[self._rows].reshape(-1, 1), at_free)
+        alone = has_trait(type(self._problem._bound), "elementwise")
+        starts = np.arange(len(before) + 1) if alone else q * self._starts
+        which = np.arange(len(before)) if alone else self._chosen
+        part = Part(self._space.handle, which, starts, self._space.lasso, self._space.positive)
+        tol = goal * (0.01 if np.isnan(self._space.lasso) else _EXACTLY)
+        new, sweeps = descend(GramModel(part, matrix, slopes, before), lambda w: self._penalty(w.reshape(-1, q)), tol, _SWEEPS)
+        move = new - before
+        shift = border.best(at_free, move)
+        self._stalled = 0 if sweeps is not None else self._stalled + 1
+        return bool(move.any() or shift.any()) and self._go(move.reshape(-1, q), shift.reshape(-1, q))
+
+    def _is_rough(self) -> bool:
+        return False  # second derivatives of classes that are told apart well are small differences
+
+    def _go(self, move: Array, shift: Array) -> bool:
+        """Go there; what all classes have in common does not matter, so their intercepts keep the mean they had at first."""
+        moved = super()._go(move, shift)
+        if moved and self._free.size:
+            common = self.x[-1].mean() - self._level
+            self._free -= common
+            self.predictions -= self._problem.dtype.type(common)
+        return moved
+
+    def _free_step(self) -> Array:
+        inverse = np.linalg.pinv(self._free_products(self._second_derivatives()), _COMMON, hermitian=True)
+        step: Array = -(inverse @ self._free_slopes.reshape(-1)).reshape(self._free_slopes.shape)
+        return step
+
+    def _second_derivatives(self) -> Array:
+        """Return the second derivatives of the mean loss in the predictions of every row, shape (q, q, n)."""
+        result: Array = self._problem.loss.second_derivatives(self.predictions.astype(np.float64))
+        return result * (self._problem._weights / self._problem.n)
+
+    def _free_products(self, bent: Array) -> Array:
+        """Return the second derivatives in the intercepts, shape (q, q); of none without them."""
+        result: Array = bent.sum(axis=2)
+        return result if self._free.size else result[:0, :0]
+
+    def _joint_model(self) -> tuple[Array, Border]:
+        """Return the second derivatives in the coordinates of the set, and what they have beside it."""
+        count, q = len(self._rows), self._z.shape[1]
+        bent = self._second_derivatives()
+        matrix, products = np.empty((count, q, count, q)), np.zeros((count, q, q if self._free.size else 0))
+        for j, k in combinations_with_replacement(range(q), 2):
+            sign = 1.0 if j == k else -1.0  # that of the second derivatives: products are made of roots of weights
+            block = sign * self._columns.gram(sign * bent[j, k])
+            matrix[:, j, :, k] = matrix[:, k, :, j] = block
+            if self._free.size:
+                beside = self._columns.transpose_times(bent[j, k][:, None].astype(self._problem.dtype))[:, 0]
+                products[:, j, k] = products[:, k, j] = beside
+        matrix = matrix.reshape(count * q, count * q)
+        matrix[np.diag_indices(len(matrix))] *= 1.0 + _RIDGE
+        matrix[np.diag_indices(len(matrix))] += self._space.ridge
+        inverse = np.linalg.pinv(self._free_products(bent), _COMMON, hermitian=True)
+        return matrix, Border(products.reshape(count * q, products.shape[2]), inverse)

@@ -34,8 +34,17 @@ LOSSES: dict[str, type] = {
     "poisson": Poisson,
 }
 
+_FEW_CLASSES = 20  # whose second derivatives, of every two, are not too many
+
 
 def is_quadratic(loss: Any) -> bool:
     """Tell whether a loss is a quadratic function of the predictions, with the same curvature everywhere."""
     curvature = getattr(loss, "curvature", math.inf)
     return math.isfinite(curvature) and getattr(loss, "convexity", 0.0) == curvature
+
+
+def has_second_derivatives(loss: Any, targets: int) -> bool:
+    """Tell whether second derivatives are known: the same for all of so many targets, or those of every two of few classes."""
+    if isinstance(loss, Multinomial):
+        return targets <= _FEW_CLASSES
+    return hasattr(type(loss), "second_derivative") and (targets == 1 or is_quadratic(loss))

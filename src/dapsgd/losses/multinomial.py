@@ -70,6 +70,14 @@ class Multinomial(NamedTuple):
         """The largest norm of the gradient."""
         return math.sqrt(2.0) * self.scale
 
+    def second_derivatives(self, predictions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the second derivatives of each row's loss in its predictions, shape (K, K, n); called from Python."""
+        shares = np.exp(predictions - predictions.max(axis=1, keepdims=True)).T
+        shares /= shares.sum(axis=0)
+        result = -self.scale * shares[:, None] * shares
+        result[np.diag_indices(len(shares))] += self.scale * shares
+        return result
+
     def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the conjugate of each row's loss; called from Python."""
         shares = slopes / self.scale + y

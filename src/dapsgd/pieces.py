@@ -1,0 +1,223 @@
+"""Newton steps for the fused lasso, among the parameters that have the pieces of one that is near the answer.
+
+Accelerated gradients soon know which neighbours are equal, and with an L1 part which are zero, but take long for the values of
+the pieces where columns are correlated. Among the parameters with the same pieces the objective is smooth and has few
+coordinates: a few steps of Newton's method are all it takes. A step goes to its end, or to where two pieces become one or a
+piece becomes zero; which pieces must be cut is for gradients to find out.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .losses import Multinomial, has_second_derivatives
+from .regularizers import FusedLasso
+from .rows import FarRows, is_mapped, is_sparse, matrix
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["Pieces", "Point", "can_improve", "find_pieces", "improve"]
+
+Array = np.ndarray[Any, Any]
+
+_STEPS = 20  # at most, at a time
+_ALWAYS = 200  # pieces that are never too many
+_PASSES = 50.0  # over the data that a step may cost
+_MOST = 1000  # pieces
+_ENTRIES = 20_000_000  # of their columns
+_RIDGE = 1e-6  # on a diagonal of ones: where the data says nothing it is rounding errors that would be made large
+_ROUNDING = 1e-13  # of the objective, by which it may seem to go up
+_SHORTER = (0.5, 0.1)  # steps to try if a whole one leads up
+
+
+class Pieces(NamedTuple):
+    """The pieces of a parameter: runs of equal coefficients, but for those that an L1 part keeps at zero."""
+
+    labels: Array  # (p, q): the piece that a coefficient is in; -1 if it stays zero
+    slopes: Array  # (k,): of the regulariser in the value of a piece
+
+
+class Point(NamedTuple):
+    """A packed parameter and what is known of it."""
+
+    x: Array
+    predictions: Array
+    objective: float
+
+
+def can_improve(problem: Problem) -> bool:
+    """Tell whether there are Newton steps for a problem."""
+    here = not isinstance(problem._rows, FarRows) and not is_mapped(problem._rows)
+    bent = has_second_derivatives(problem.loss, problem._targets.shape[1])
+    return here and bent and isinstance(problem._bound, FusedLasso)
+
+
+def improve(problem: Problem, x: Array) -> tuple[Point, int] | None:
+    """Return where Newton steps lead from a packed parameter, and how many there were; None if they lead nowhere."""
+    predictions = problem.predict(x)
+    point = Point(x, predictions, problem.smooth_value(x, predictions) + problem.penalty(x))
+    for steps in range(1, _STEPS + 1):
+        better = _step(problem, point)
+        if better is None:
+            return (point, steps - 1) if steps > 1 else None
+        gained, point = point.objective - better.objective, better
+        if gained <= _ROUNDING * abs(point.objective):
+            break
+    return point, steps
+
+
+def _step(problem: Problem, point: Point) -> Point | None:
+    """Return the point after one step; None if there is none to take."""
+    p, q = problem.p, problem._targets.shape[1]
+    w = point.x[:p].reshape(p, q).astype(np.float64)
+    pieces = find_pieces(problem._bound, w)
+    if not 0 < len(pieces.slopes) + q <= min(_MOST, max(_ALWAYS, math.sqrt(_PASSES * p * q))):
+        return None
+    found = _direction(problem, point, pieces)
+    return None if found is None else _search(problem, point, w, pieces, *found)
+
+
+def find_pieces(bound: FusedLasso, w: Array) -> Pieces:
+    """Return the pieces of w, a matrix whose columns are fused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dapsgd import FusedLasso
+    >>> found = find_pieces(FusedLasso(1.0, l1=0.5), np.array([[0.0], [2.0], [2.0], [3.0]]))
+    >>> found.labels.ravel(), found.slopes
+    (array([-1,  0,  0,  1]), array([1. , 1.5]))
+    """
+    p, q = w.shape
+    flat = w.T.ravel()  # one column after the other
+    first = np.append(True, flat[1:] != flat[:-1])
+    first[::p] = True
+    starts = np.flatnonzero(first)
+    values, sizes = flat[starts], np.diff(np.append(starts, p * q))
+    up = np.sign(np.diff(values)) * (starts[1:] % p != 0)
+    slopes = bound.l1 * np.sign(values) * sizes
+    slopes[1:] += bound.lam * up
+    slopes[:-1] -= bound.lam * up
+    alive = (values != 0.0) | (bound.l1 == 0.0)
+    numbers = np.where(alive, np.cumsum(alive) - 1, -1)
+    return Pieces(np.repeat(numbers, sizes).reshape(q, p).T, slopes[alive])
+
+
+def _direction(problem: Problem, point: Point, pieces: Pieces) -> tuple[Array, Array] | None:
+    """Return the step of Newton's method: in the values of the pieces, and in the intercepts, shape (f, q)."""
+    p, q, k = problem.p, problem._targets.shape[1], len(pieces.slopes)
+    free = q if problem.fit_intercept else 0
+    gradient = problem.packed_gradient(point.x, point.predictions).reshape(-1, q).astype(np.float64)
+    inside = pieces.labels >= 0
+    sizes = np.bincount(pieces.labels[inside], minlength=k)
+    slopes = np.bincount(pieces.labels[inside], gradient[:p][inside], k) + pieces.slopes
+    weights, means = problem._weights.astype(np.float64), np.zeros((q, k))
+    parts = []
+    for j in range(q):
+        part = _columns(problem, pieces.labels[:, j])
+        if part is None:
+            return None
+        index, columns = part
+        if free:  # which is to be what is predicted of a mean row: then other coordinates hardly depend on it
+            means[j, index] = weights @ columns / weights.sum()
+            slopes[index] -= means[j, index] * gradient[p, j]
+            columns = np.column_stack([columns - means[j, index], np.ones(problem.n)])
+            index = np.append(index, k + j)
+        parts.append((index, columns))
+    H = np.zeros((k + free, k + free))
+    H[np.arange(k), np.arange(k)] = 2.0 * problem.l2 * sizes
+    bent = _second_derivatives(problem, point.predictions)
+    for j, other in combinations_with_replacement(range(q), 2):
+        if (j, other) in bent:
+            (left, columns), (right, others) = parts[j], parts[other]
+            block = columns.T @ (bent[j, other][:, None] * others)
+            H[np.ix_(left, right)] += block
+            if j != other:
+                H[np.ix_(right, left)] += block.T
+    step = _solve(H, np.concatenate([slopes, gradient[p:].ravel()]))
+    if step is None:
+        return None
+    intercepts = step[k:] - means @ step[:k] if free else step[k:]
+    return step[:k], intercepts.reshape(-1, q)
+
+
+def _columns(problem: Problem, labels: Array) -> tuple[Array, Array] | None:
+    """Return the pieces of one target, and the sums of their columns; None if these are too many."""
+    there = np.flatnonzero(labels >= 0)
+    if problem.n * len(there) > _ENTRIES:
+        return None
+    X, of = matrix(problem._rows), labels[there]
+    columns = (X[:, there].toarray() if is_sparse(problem._rows) else X[:, there]).astype(np.float64)
+    starts = np.flatnonzero(np.diff(of, prepend=-1))
+    return of[starts], np.add.reduceat(columns, starts, axis=1) if len(starts) else columns
+
+
+def _second_derivatives(problem: Problem, predictions: Array) -> dict[tuple[int, int], Array]:
+    """Return the second derivatives of the mean loss in every two predictions of a row where they are not zero."""
+    q = predictions.shape[1]
+    if isinstance(problem.loss, Multinomial):
+        bent = problem.loss.second_derivatives(predictions.astype(np.float64)) * (problem._weights / problem.n)
+        return {(j, k): bent[j, k] for j in range(q) for k in range(q)}
+    return dict.fromkeys(((j, j) for j in range(q)), problem.second_derivatives(predictions))
+
+
+def _solve(H: Array, slopes: Array) -> Array | None:
+    """Return the step that H makes of slopes; None if it is not to be had."""
+    diagonal = np.diagonal(H)
+    if not (np.isfinite(H).all() and (diagonal >= 0.0).all()):
+        return None
+    scale = 1.0 / np.sqrt(np.maximum(diagonal, np.finfo(np.float64).tiny))
+    scaled = H * np.outer(scale, scale)
+    scaled[np.diag_indices(len(H))] += _RIDGE
+    try:
+        step: Array = -scale * np.linalg.solve(scaled, scale * slopes)
+    except np.linalg.LinAlgError:
+        return None
+    return step if np.isfinite(step).all() else None
+
+
+def _search(problem: Problem, point: Point, w: Array, pieces: Pieces, step: Array, intercepts: Array) -> Point | None:
+    """Return the best of a few points along a step; None if all are worse."""
+    inside = pieces.labels >= 0
+    move = np.zeros_like(w)
+    move[inside] = step[pieces.labels[inside]]
+
+    def at(share: float, new: Array) -> Point:
+        moved = point.x[len(w) :].reshape(-1, w.shape[1]) + share * intercepts
+        x = np.concatenate([new, moved]).reshape(point.x.shape).astype(problem.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            predictions = problem.predict(x)
+            objective = problem.smooth_value(x, predictions) + problem.penalty(x)
+        return Point(x, predictions, objective if math.isfinite(objective) else math.inf)
+
+    ceiling = point.objective + _ROUNDING * abs(point.objective)
+    tried = [at(1.0, w + move)]
+    length, cut = _until_pieces_meet(problem._bound, w, move)
+    if length < 1.0:
+        tried.append(at(length, cut))
+    elif tried[0].objective > ceiling:
+        tried += [at(share, w + share * move) for share in _SHORTER]
+    best = min(tried, key=lambda one: one.objective)
+    return best if best.objective <= ceiling else None
+
+
+def _until_pieces_meet(bound: FusedLasso, w: Array, move: Array) -> tuple[float, Array]:
+    """Return how much of a move may be made until pieces become equal, or zero if they have an L1 part; and w there."""
+    jumps, moves = np.diff(w, axis=0), np.diff(move, axis=0)
+    meet = np.divide(-jumps, moves, out=np.full_like(jumps, np.inf), where=jumps * moves < 0.0)
+    zero = np.divide(-w, move, out=np.full_like(w, np.inf), where=(w * move < 0.0) & (bound.l1 > 0.0))
+    length = float(min(meet.min(initial=np.inf), zero.min(initial=np.inf)))
+    if not length < 1.0:
+        return math.inf, w
+    cut = w + length * move
+    cut[zero == length] = 0.0
+    for j, target in np.argwhere(meet == length):
+        after = w[j + 1 :, target] != w[j + 1, target]
+        end = int(np.argmax(after)) if after.any() else len(after)
+        cut[j + 1 : j + 1 + end, target] = cut[j, target]
+    return length, cut
