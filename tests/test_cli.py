@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import dapsgd as ds
 from dapsgd import _progress, demo, plots
 from dapsgd._progress import Lines
-from dapsgd.cli import app
+from dapsgd.cli import app, main
 
 from . import cases
 
@@ -44,6 +44,38 @@ def test_a_wrong_command_is_a_sentence_not_a_traceback(arguments):
     outcome = CliRunner().invoke(app, arguments)
     assert outcome.exit_code == 2
     assert "Traceback" not in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fitt"], "no such command 'fitt'. Did you mean 'fit'?; see dapsgd --help"),
+        (["fit"], "missing argument 'data'; see dapsgd fit --help"),
+        (["fit", "x.csv", "--alfa", "1"], "no such option: --alfa"),
+        (["fit", "x.csv", "--alpha", "much"], "invalid value for '--alpha'"),
+        (["fit", "x.csv", "--penalty", "fused"], "--penalty must be one of"),  # before it is noticed that there is no file
+        (["fit", "x.csv", "--algorithm", "sgd"], "--algorithm must be one of"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_call_is_one_line_and_status_2(arguments, said, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dapsgd", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {said}")
+
+
+@pytest.mark.parametrize(("arguments", "status"), [([], 2), (["--version"], 0), (["show", "--help"], 0)])
+def test_help_is_not_an_error(arguments, status, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["dapsgd", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == status
+    told = capsys.readouterr()
+    assert "dapsgd" in told.out + told.err
+    assert "error:" not in told.err
 
 
 def test_version():

@@ -22,6 +22,7 @@ __all__ = [
     "flag",
     "fraction",
     "known_name",
+    "meant",
     "non_negative",
     "non_negative_integer",
     "not_finite",
@@ -114,6 +115,20 @@ def known_name(name: str, value: Any, allowed: Iterable[str], elsewhere: Mapping
     meant = elsewhere.get(value.lower().replace("-", "_"), repr(near[0]) if near else "")
     hint = f" (did you mean {meant}?)" if meant else ""
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}{hint}")
+
+
+def meant(asked: str, names: Iterable[str]) -> str | None:
+    """Return the name that somebody may have meant: spelt alike but for capitals, or nearly so; None if there is none.
+
+    Examples
+    --------
+    >>> meant("Age", ["size", "age"]), meant("heigth", ["size", "height"]), meant("x", ["size"])
+    ('age', 'height', None)
+    """
+    known = list(names)
+    alike = [name for name in known if name.lower() == asked.lower()]
+    near = alike or difflib.get_close_matches(asked, known, n=1, cutoff=0.6)
+    return near[0] if near else None
 
 
 def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

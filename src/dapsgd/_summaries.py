@@ -114,9 +114,9 @@ def about_groups(W: Array, groups: Any) -> str:
 
 
 def coefficients(x: Array, fused: bool) -> str:
-    """Return how many coefficients are not zero, and where the penalty fuses them how many jumps there are, if few."""
+    """Return how many coefficients are not zero, and where the penalty fuses them how many jumps there are."""
     alive, jumps = int(np.count_nonzero(x)), int(np.count_nonzero(np.diff(x, axis=0)))
-    fused = fused and len(x) > 1 and alive > 0 and 2 * jumps <= alive
+    fused = fused and len(x) > 1 and alive > 0
     return f"{alive:,} of {x.size:,} are not zero" + f", with {counted(jumps, 'jump')}" * fused
 
 
@@ -137,9 +137,17 @@ def by_workers(workers: int, algorithm: str) -> str:
 
 
 def penalty_of(regularizer: Any) -> str:
-    """Return which regulariser it is, and how strong where it has one strength."""
-    lam = getattr(regularizer, "lam", None)
-    return type(regularizer).__name__ + (f" of strength {lam:.4g}" if isinstance(lam, (int, float)) else "")
+    """Return which regulariser it is, and how strong where it has one strength; with an L1 part of its own, if it has one.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> penalty_of(ds.L1(0.1)), penalty_of(ds.FusedLasso(0.1, l1=0.02))
+    ('L1 of strength 0.1', 'FusedLasso of strength 0.1, l1=0.02')
+    """
+    lam, l1 = getattr(regularizer, "lam", None), getattr(regularizer, "l1", 0.0)
+    strength = f" of strength {lam:.4g}" if isinstance(lam, (int, float)) else ""
+    return type(regularizer).__name__ + strength + (f", l1={l1:.4g}" if l1 else "")
 
 
 def counted(count: float, one: str, more: str = "") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .rows import FarRows, Rows, column_means, dtype, predict, shape, squared_norms, transpose_times
 
-__all__ = ["CentredRows"]
+__all__ = ["CentredRows", "moved"]
 
 Array = np.ndarray[Any, Any]
 
@@ -41,14 +41,14 @@ class CentredRows(FarRows):
 
     def outside(self, x: Array) -> Array:
         """Return a packed parameter with the intercept of the rows as they are."""
-        result = x.copy()
-        result[self.p] = self._size * x[self.p] - self._means @ x[: self.p]
-        return result
+        scaled = x.copy()
+        scaled[self.p] *= self._size
+        return moved(scaled, -self._means)
 
     def inside(self, x: Array) -> Array:
         """Return a packed parameter as it is here."""
-        result = x.copy()
-        result[self.p] = (x[self.p] + self._means @ x[: self.p]) / self._size
+        result = moved(x, self._means)
+        result[self.p] /= self._size
         return result
 
     def predict(self, x: Array) -> Array:
@@ -61,3 +61,10 @@ class CentredRows(FarRows):
         result[: self.p] -= self._means * result[self.p] if d.ndim == 1 else np.outer(self._means, result[self.p])
         result[self.p] *= self._size
         return result
+
+
+def moved(x: Array, means: Array) -> Array:
+    """Return a packed parameter for rows less these means: its intercept is what it predicts for a mean row."""
+    result = x.copy()
+    result[len(means)] += means @ x[: len(means)]
+    return result

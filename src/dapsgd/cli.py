@@ -48,6 +48,7 @@ app = typer.Typer(
     help="Regularised linear models by decoupled asynchronous proximal stochastic gradient descent.",
 )
 _command = partial(app.command, cls=_Command)
+_UsageError: Any = typer.BadParameter.__base__  # of whatever parser typer brings
 
 
 def _flag(*names: str, metavar: str = "", **options: Any) -> Any:
@@ -324,6 +325,7 @@ def predict(
 def show(
     model: Annotated[Path, typer.Argument(help="A model file, from dapsgd fit or dapsgd.models.save.")],
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to save a picture of the coefficients.")] = None,
+    as_json: _Json = False,
 ) -> None:
     """Print the summary of a model file."""
     from .models import load
@@ -334,9 +336,9 @@ def show(
         if plot is not None:
             check_picture(plot, "--plot")
             loaded.plot_coef(plot)
-    typer.echo(str(loaded))
+    typer.echo(json.dumps({"model": repr(loaded)} | loaded._about()) if as_json else str(loaded))
     if plot is not None:
-        typer.echo(f"picture: {plot}")
+        typer.echo(f"picture: {plot}", err=as_json)
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -488,12 +490,19 @@ def _as_called(message: str) -> str:
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it with status 130, without a traceback."""
+    """Run the command line; a wrong call ends it with a sentence and status 2, Ctrl-C with 130, neither with a traceback."""
     try:
-        app()
-    except KeyboardInterrupt:
+        status = app(standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         raise SystemExit(130) from None
+    except _UsageError as error:
+        message = error.format_message().strip().rstrip(".")
+        if message and "\n" not in message:  # else it is the whole help, for who gave nothing, and was shown
+            where = "dapsgd" if error.ctx is None else error.ctx.command_path
+            typer.echo(f"error: {message[:1].lower()}{message[1:]}; see {where} --help", err=True)
+        raise SystemExit(2) from None
+    raise SystemExit(status if isinstance(status, int) else 0)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from .regularizers import L1, FusedLasso, Zero
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["best_unseen", "lam_max"]
+__all__ = ["best_constant", "best_unseen", "lam_max"]
 
 Array = np.ndarray[Any, Any]
 
@@ -28,31 +28,55 @@ def lam_max(problem: Problem) -> float:
 
 def best_unseen(problem: Problem, fused: bool) -> Array:
     """Return the best packed parameter of zeros but for the intercept; of equal entries if ``fused``."""
-    from .fista import minimise
-    from .problem import Problem
-
-    null = np.zeros(problem.packed_shape, problem.dtype)
-    if not (fused or problem.fit_intercept):
-        return null
-    # All entries being equal, what matters of the data is the sum of all columns: centred and scaled, so that it is easy.
-    column, centre, size = np.zeros(problem.n), 0.0, 1.0
     if fused:
-        ones = np.append(np.ones(problem.p, problem.dtype), np.zeros(int(problem.fit_intercept), problem.dtype))
-        column = problem.predict(ones)[:, 0].astype(np.float64)
-        centre = float(np.average(column, weights=problem._weights)) if problem.fit_intercept else 0.0
-        size = float(np.sqrt(np.average((column - centre) ** 2, weights=problem._weights))) or 1.0
-    l1 = problem._bound.l1 * problem.p / size if fused else 0.0
-    reduced = Problem(
-        ((column - centre) / size).astype(problem.dtype)[:, None],
-        problem._targets if len(problem.shape) == 2 else problem._targets[:, 0],
-        problem.loss,
+        return _best_equal(problem)
+    return best_constant(problem) if problem.fit_intercept else np.zeros(problem.packed_shape, problem.dtype)
+
+
+def best_constant(problem: Problem, l2: float = 0.0, tol: float = 1e-12) -> Array:
+    """Return zeros and the best intercept, packed; ``l2`` times its square draws it towards zero."""
+    reduced = _reduced(problem, np.ones(problem.n), l2=l2)
+    result = np.zeros(problem.packed_shape, problem.dtype)
+    result[problem.p] = _solved(reduced, tol)[0]
+    return result
+
+
+def _best_equal(problem: Problem) -> Array:
+    """Return the best packed parameter of equal entries.
+
+    What matters of the data is the sum of all columns: centred and scaled, so that it is easy.
+    """
+    ones = np.append(np.ones(problem.p, problem.dtype), np.zeros(int(problem.fit_intercept), problem.dtype))
+    column, centre = problem.predict(ones)[:, 0].astype(np.float64), 0.0
+    if problem.fit_intercept:
+        centre = float(np.average(column, weights=problem._weights))
+    size = float(np.sqrt(np.average((column - centre) ** 2, weights=problem._weights))) or 1.0
+    l1 = problem._bound.l1 * problem.p / size
+    reduced = _reduced(
+        problem,
+        (column - centre) / size,
         L1(l1) if l1 > 0.0 else Zero(),
         l2=problem.l2 * problem.p / size**2,
-        sample_weight=problem._weights,
         fit_intercept=problem.fit_intercept,
     )
+    fitted = _solved(reduced, 1e-12)
+    result = np.empty(problem.packed_shape, problem.dtype)
+    result[: problem.p] = fitted[0] / size
+    result[problem.p :] = fitted[1:] - centre * fitted[0] / size
+    return result
+
+
+def _reduced(problem: Problem, column: Array, regularizer: Any = None, **options: Any) -> Problem:
+    """Return the problem with one column in place of all."""
+    from .problem import Problem
+
+    targets = problem._targets if len(problem.shape) == 2 else problem._targets[:, 0]
+    X = column.astype(problem.dtype)[:, None]
+    return Problem(X, targets, problem.loss, regularizer or Zero(), sample_weight=problem._weights, **options)
+
+
+def _solved(reduced: Problem, tol: float) -> Array:
+    from .fista import minimise
+
     start = reduced.pack(np.zeros(reduced.shape))
-    fitted = minimise(reduced, start, tol=1e-12, scale=reduced.packed_residual(start), max_iter=10_000).x
-    null[: problem.p] = fitted[0] / size
-    null[problem.p :] = fitted[1:] - centre * fitted[0] / size
-    return null
+    return minimise(reduced, start, tol=tol, scale=reduced.packed_residual(start), max_iter=10_000).x

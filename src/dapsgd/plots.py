@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._files import replacing
+from ._lines import named_lines, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,11 +41,8 @@ _FEW_POINTS = 10  # of a trace, which are drawn as such
 _FEW_TICKS = 5  # below a small picture
 _FEW_COLUMNS = 40  # whose names can be read below an axis
 _FEW_GROUPS = 40  # between which lines can be drawn
+_PATH_WIDTHS = {1: 6.0, 2: 5.0, 3: 4.4}  # inches of a panel, by how many are beside each other
 _ACROSS = 80  # small characters, along an axis
-_NAMED_LINES = 6  # of a path, the largest at its end
-_BAND = 0.15  # of the largest coefficient, between neighbours that look alike
-_SMALL = 0.05  # of the largest coefficient: not worth a name
-_TOUCHING = 0.02  # of the largest coefficient: lines that end so near each other look like one
 _LONGEST = 24  # characters of a name
 
 
@@ -102,7 +100,7 @@ def plot_result(result: Result, path: Any = None) -> Figure:
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
     what = f"Convergence, {result.penalty}: {result.message}" if result.penalty else f"Convergence: {result.message}"
-    _title(figure, what)
+    _title(figure, what + "; only the end was recorded" * (len(result.trace) == 1))
     if path is not None:
         save(figure, path)
     return figure
@@ -133,7 +131,7 @@ def plot_path(
     names = [f"column {first + j}" for j in range(p)] if names is None else short_names(names)
     columns = min(targets, 3)
     lines = -(-targets // columns)
-    figure = pyplot().figure(figsize=(6.0 * columns, 3.8 * lines), layout="constrained")
+    figure = pyplot().figure(figsize=(_PATH_WIDTHS[columns] * columns, 3.8 * lines), layout="constrained")
     for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
         if k >= targets:
             ax.remove()
@@ -151,113 +149,26 @@ def plot_path(
     return figure
 
 
-def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, labels: Any, steps: bool, chosen: float | None) -> None:
+def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, groups: Any, steps: bool, chosen: float | None) -> None:
     """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
     at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
-    values = coefs[:, at] if coefs[:, at].any() else coefs[:, -1]
-    if steps:
-        groups = _largest_groups(values, _bands(values))
-        ends_of = [(names[min(group)], names[max(group)]) for group in groups]
-        texts = [start if start == end else f"{start} to {end}" for start, end in ends_of]
-    elif labels is None:
-        groups = _together(values, coefs[:, -1])
-        texts = [names[group[0]] + (f" and {len(group) - 1} more" if len(group) > 1 else "") for group in groups]
-    else:
-        groups = _largest_groups(values, labels)
-        texts = short_names([f"{'' if isinstance(labels[0], str) else 'group '}{labels[group[0]]}" for group in groups])
-    alive, named = np.flatnonzero(coefs.any(axis=1)), [j for group in groups for j in group]
-    rest = np.setdiff1d(alive, named)
+    lines = named_lines(coefs[:, at] if coefs[:, at].any() else coefs[:, -1], coefs[:, -1], names, groups, steps)
+    rest = np.setdiff1d(np.flatnonzero(coefs.any(axis=1)), [place for line in lines for place in line.places])
     if rest.size:
         label = ["other columns"] + ["_"] * (rest.size - 1)
         ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
     colours = pyplot().get_cmap("tab10").colors
-    for group, colour in reversed(list(zip(groups, colours, strict=False))):  # where lines coincide the first is seen
-        ax.plot(lams, coefs[group].T, color=colour, linewidth=1.2)
-    ends = [coefs[group[0], -1] for group in groups]
+    for line, colour in reversed(list(zip(lines, colours, strict=False))):  # where lines coincide the first is seen
+        ax.plot(lams, coefs[line.places].T, color=colour, linewidth=1.2)
+    ends, texts = [coefs[line.places[0], -1] for line in lines], short_names([line.name for line in lines])
     order = np.argsort(ends)
     low, high = ax.get_ylim()
-    heights = _spread([(ends[k] - low) / (high - low) for k in order])
+    heights = spread([(ends[k] - low) / (high - low) for k in order])
     for k, height in zip(order, heights, strict=True):
         style: dict[str, Any] = {"color": colours[k], "fontsize": 8, "va": "center", "parse_math": False}
         lead = {"arrowstyle": "-", "color": colours[k], "linewidth": 0.6, "relpos": (0.0, 0.5), "shrinkB": 0.0}
         place: dict[str, Any] = {"xytext": (1.05, height), "textcoords": "axes fraction", "annotation_clip": False}
         ax.annotate(texts[k], (lams[-1], ends[k]), arrowprops=lead, **place, **style)
-
-
-def _together(values: Any, ends: Any, most: int = _NAMED_LINES) -> list[list[int]]:
-    """Return the places of the same value, as fused coefficients have, of the few values that are largest; not of small ones.
-
-    Where such lines part again before their ends, each end is one of its own; first come the largest of every value. Ends that
-    look like one are one, and ends at zero are none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> _together(np.array([0.0, 1.0, 1.0, -2.0]), np.array([0.0, 3.0, 3.0, -2.0]))
-    [[3], [1, 2]]
-    >>> _together(np.array([0.0, 1.0, 1.0, -2.0, -2.0]), np.array([0.0, 3.0, 4.0, -2.0, -1.0]))
-    [[3], [2], [4], [1]]
-    >>> _together(np.array([1.0, 1.0, 1.0, 0.5]), np.array([2.0, 1.99, 1.0, 0.0]))
-    [[0, 1], [2]]
-    """
-    large = np.abs(values) > _SMALL * np.abs(values).max(initial=0.0)
-    top = float(np.abs(ends).max(initial=0.0))
-    found: list[tuple[int, float, list[int]]] = []
-    for value in sorted(set(values[large].tolist()), key=abs, reverse=True):
-        if sum(k == 0 for k, _, _ in found) >= most:
-            break
-        there = np.flatnonzero(values == value)
-        order = there[np.argsort(ends[there], kind="stable")]
-        parted = np.split(order, np.flatnonzero(np.diff(ends[order]) > _TOUCHING * top) + 1)
-        lines = [sorted(part.tolist()) for part in parted if np.abs(ends[part]).max() > _SMALL * top]
-        lines.sort(key=lambda places: -float(np.abs(ends[places]).max()))
-        found += [(k, -abs(value), places) for k, places in enumerate(lines)]
-    return [places for _, _, places in sorted(found)[:most]]
-
-
-def _largest_groups(values: Any, labels: Any, most: int = _NAMED_LINES) -> list[list[int]]:
-    """Return the places of the groups whose values are largest, in each the largest first; not of groups that are zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> _largest_groups(np.array([0.0, 0.0, 1.0, 2.0, -3.0]), ["a", "a", "b", "b", "c"])
-    [[4], [3, 2]]
-    """
-    order = np.argsort(-np.abs(values), kind="stable").tolist()
-    members: dict[Any, list[int]] = {}
-    for place in order:
-        if labels[place] is not None and (values[place] != 0.0 or labels[place] in members):
-            members.setdefault(labels[place], []).append(place)
-    return list(members.values())[:most]
-
-
-def _bands(values: Any) -> list[int | None]:
-    """Return a number for each coefficient, the same for neighbours of about one size and sign; None for those about zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> _bands(np.array([0.0, 1.0, 1.1, 0.0, -2.0, -2.0]))
-    [None, 1, 1, None, 3, 3]
-    """
-    limit = _BAND * float(np.abs(values).max(initial=0.0))
-    side = np.where(np.abs(values) > limit, np.sign(values), 0.0)
-    edges = (np.abs(np.diff(values)) > limit) | (np.diff(side) != 0.0)
-    band = np.cumsum(np.append(0, edges)).tolist()
-    return [k if there else None for k, there in zip(band, side, strict=True)]
-
-
-def _spread(heights: list[float], apart: float = 0.07) -> list[float]:
-    """Return increasing heights in [0, 1], moved so far apart that labels at them do not touch."""
-    placed: list[float] = []
-    for height in heights:
-        placed.append(max(height, placed[-1] + apart) if placed else height)
-    top = 1.0
-    for k in reversed(range(len(placed))):
-        placed[k] = min(placed[k], top)
-        top = placed[k] - apart
-    return placed
 
 
 def short_names(names: Any) -> list[str]:

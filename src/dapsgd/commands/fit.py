@@ -15,7 +15,9 @@ from .._arguments import argument, by_python
 from .._checks import known_name
 from .._disk_cache import is_cold
 from .._summaries import plain
+from ..algorithms import ALGORITHMS
 from ..io import Dataset
+from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
 from ._groups import parse_groups
 from ._standardize import standardize
@@ -189,6 +191,9 @@ def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Pa
 
 def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled: bool, pictures: Mapping[str, Path]) -> None:
     known_name("--task", task, ("auto", "regression", "classification"))
+    known_name("--penalty", options["penalty"], REGULARIZERS, ELSEWHERE)
+    if "algorithm" in options:
+        known_name("--algorithm", options["algorithm"], ("auto", *ALGORITHMS))
     if loss is not None:
         known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION))
         wrong = {"regression": _CLASSIFICATION, "classification": _REGRESSION}.get(task, ())

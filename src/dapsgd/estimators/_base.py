@@ -16,7 +16,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import check_finite_sparse, finite_array, flag, non_negative
+from .._checks import check_finite_sparse, finite_array, flag, meant, non_negative
 from .._summaries import (
     ON_SCALED,
     SCALED,
@@ -140,6 +140,11 @@ class LinearModel(BaseEstimator):
 
     def _pose(self, X: Any, targets: Array, loss: Any, weights: Array | None) -> Problem:
         """Return the problem without its penalty; weights are as given."""
+        if targets.ndim == 1 and self._is_nuclear():
+            warnings.warn(
+                "penalty 'nuclear' ties several targets together; of one it is the length of the vector of coefficients",
+                stacklevel=4,
+            )
         return Problem(
             X,
             targets,
@@ -288,10 +293,12 @@ class LinearModel(BaseEstimator):
         names, there = self._column_names, names_of(X)
         if names is None or there is None:
             return X
-        missing = [repr(name) for name in names if name not in there]
+        missing = [name for name in names if name not in there]
         if missing:
-            shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            raise ValueError(f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {shown}")
+            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+            near = meant(missing[0], [name for name in there if name not in names])
+            hint = "" if near is None else f"; it has {near!r}: rename that if it is {missing[0]!r}"
+            raise ValueError(f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {shown}{hint}")
         twice = [name for name in names if there.count(name) > 1]
         if twice:
             raise ValueError(f"X must have one column named {twice[0]!r}; it has {there.count(twice[0])}")
@@ -328,6 +335,9 @@ class LinearModel(BaseEstimator):
             penalty=self._penalty_text(),
             label=self._coefficient_label(),
         )
+
+    def _is_nuclear(self) -> bool:
+        return self._penalty_name() in ("nuclear", NuclearNorm.__name__)
 
     def _is_fused(self) -> bool:
         return self._penalty_name() in ("fused_lasso", FusedLasso.__name__)
@@ -401,7 +411,7 @@ class LinearModel(BaseEstimator):
             lines["classes"] = self._about_classes()
         if self.penalty in ("group_lasso", "sparse_group_lasso"):
             lines["groups"] = about_groups(np.atleast_2d(self.coef_), self.groups)
-        if self.penalty == "nuclear" or isinstance(self.penalty, NuclearNorm):
+        if self._is_nuclear():
             W = self.result_.x if hasattr(self, "result_") else self.coef_
             lines["rank"] = f"{np.linalg.matrix_rank(W):,}"
         if hasattr(self, "result_"):
@@ -412,8 +422,7 @@ class LinearModel(BaseEstimator):
             return lines
         if hasattr(self, "objective_"):
             lines |= about_accuracy(self.objective_, getattr(self, "dual_gap_", math.nan), getattr(self, "residual_", math.nan))
-        fused = self.penalty == "fused_lasso" or isinstance(self.penalty, FusedLasso)
-        return lines | {"coefficients": coefficients(self.coef_.T, fused)}
+        return lines | {"coefficients": coefficients(self.coef_.T, self._is_fused())}
 
     def _with_fit(self, diagram: str) -> str:
         """Add to scikit-learn's diagram what the fit was like."""
@@ -437,10 +446,13 @@ class LinearModel(BaseEstimator):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            kind = type(self).__name__
             if name in ("plot_cv", "plot_path"):
-                kind = type(self).__name__
                 raise AttributeError(f"{kind} has no {name}, because it tries one strength only; {kind}CV has", name=name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            if name == "partial_fit":
+                plain = f"{kind.removesuffix('CV')}(alpha=...)"
+                raise AttributeError(f"{kind} has no {name}, because it needs all rows for its folds; {plain} has", name=name)
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _bounded(self) -> bool:
         """Tell whether the coefficients are bounded, which may leave no good fit."""

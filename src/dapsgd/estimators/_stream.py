@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._memory import require_memory
-from ..fista import minimise, proximal_step
-from ..lam_max import best_unseen
+from ..centred import moved
+from ..fista import proximal_step
+from ..lam_max import best_constant, best_unseen
 from ..losses import is_quadratic
 from ..problem import Problem
 from ..result import Result, Schedule
@@ -53,7 +54,7 @@ def take_batch(
     stream = _with_means(stream, problem)
     if stream.means is not None:
         problem = _centred(problem, stream.means)
-    x = _first_point(problem) if start is None else _shifted(start, stream.means, 1.0)
+    x = _first_point(problem) if start is None else start.copy() if stream.means is None else moved(start, stream.means)
     if start is not None and problem.fit_intercept:
         _move_intercept(problem, x, problem.n / (seen + problem.n))
     roughest, first = max(stream.roughest, _roughness(problem, x)), stream.first or max(problem.n, _FIRST_ROWS)
@@ -76,8 +77,8 @@ def take_batch(
         options |= {"runtime": Replay(_every_row(problem.n, seeds)), "workers": None}
     result = solve(problem, x0=x, **options)
     if stream.means is not None:
-        packed = _shifted(problem.pack(result.x, result.intercept), stream.means, -1.0)
-        iterate = _shifted(result.iterate, stream.means, -1.0) if result.iterate.shape == packed.shape else result.iterate
+        packed = moved(problem.pack(result.x, result.intercept), -stream.means)
+        iterate = moved(result.iterate, -stream.means) if result.iterate.shape == packed.shape else result.iterate
         result = replace(result, intercept=problem.intercept_of(packed), iterate=iterate)
     return result, stream._replace(roughest=roughest, first=first)
 
@@ -110,15 +111,6 @@ def _centred(problem: Problem, means: Array) -> Problem:
     return problem.with_rows(rows, problem._targets, problem._weights, problem.shape)
 
 
-def _shifted(x: Array, means: Array | None, sign: float) -> Array:
-    """Return a packed parameter with the intercept for rows less the means, or with sign -1 back."""
-    if means is None:
-        return x
-    result = x.copy()
-    result[len(means)] += sign * (means @ x[: len(means)])
-    return result
-
-
 def _first_point(problem: Problem) -> Array:
     """Return zeros and, because an intercept is a long way for short steps, a good constant.
 
@@ -127,19 +119,7 @@ def _first_point(problem: Problem) -> Array:
     """
     if not problem.fit_intercept or is_quadratic(problem.loss):
         return best_unseen(problem, fused=False)
-    single = len(problem.shape) == 1
-    reduced = Problem(
-        np.ones((problem.n, 1), problem.dtype),
-        problem._targets[:, 0] if single else problem._targets,
-        problem.loss,
-        l2=0.5 * _curvature_at_zero(problem) / problem.n,
-        sample_weight=problem._weights,
-    )
-    start = reduced.pack(np.zeros(reduced.shape))
-    point = np.zeros(problem.packed_shape, problem.dtype)
-    found = minimise(reduced, start, tol=1e-6, scale=reduced.packed_residual(start), max_iter=1000)
-    point[problem.p] = found.x[0]
-    return point
+    return best_constant(problem, l2=0.5 * _curvature_at_zero(problem) / problem.n, tol=1e-6)
 
 
 def _move_intercept(problem: Problem, x: Array, share: float) -> None:

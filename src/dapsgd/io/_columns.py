@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .._arguments import argument
+from .._checks import meant
 from ..errors import FileFormatError
 from ._source import Column, Options, listed
 
@@ -96,9 +96,8 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
                 raise ValueError(
                     f"{said} {column!r} is not a column of {path} but several; write {argument(option, several)}"
                 ) from None
-            alike = [name for name in names if name.lower() == column.lower()]
-            near = alike or difflib.get_close_matches(column, names, n=1, cutoff=0.6)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            near = meant(column, names)
+            hint = "" if near is None else f" (did you mean {near!r}?)"
             raise ValueError(f"{said} {column!r} is not a column of {path}{hint}; its columns are {listed(names)}") from None
     if not -count <= int(position) < count:
         raise ValueError(f"{said} {column} is not a column of {path}, which has columns 0 to {count - 1}; -1 is the last")
@@ -111,5 +110,7 @@ def _by_name(path: Path, wanted: Sequence[str], names: Sequence[str] | None) -> 
     positions = {name: j for j, name in enumerate(names)}
     missing = [name for name in wanted if name not in positions]
     if missing:
-        raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {listed(missing)}")
+        near = meant(missing[0], [name for name in names if name not in wanted])
+        hint = "" if near is None else f"; it has {near!r}: rename that if it is {missing[0]!r}"
+        raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {listed(missing)}{hint}")
     return [positions[name] for name in wanted]

@@ -1,0 +1,121 @@
+"""The lines of a picture of a path: which belong together, which are named, and where the names go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Line", "named_lines", "spread"]
+
+Array = np.ndarray[Any, Any]
+
+_NAMED = 6  # the largest
+_BAND = 0.15  # of the largest coefficient, between neighbours that look alike
+_SMALL = 0.05  # of the largest coefficient: not worth a name
+_TOUCHING = 0.02  # of the largest coefficient: lines that end so near each other look like one
+
+
+class Line(NamedTuple):
+    """Coefficients that have one colour and one name."""
+
+    places: list[int]  # the largest first
+    name: str
+
+
+def named_lines(values: Array, ends: Array, names: Sequence[str], groups: Any = None, steps: bool = False) -> list[Line]:
+    """Return the lines to be named: those whose values are largest at the strength that matters.
+
+    Columns that have a label of ``groups`` in common are one line; so are neighbours of about one size if ``steps``; else those
+    that have the same value, and the same end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, names = np.array([0.0, 1.0, 1.0, -2.0]), ["a", "b", "c", "d"]
+    >>> named_lines(values, values, names)
+    [Line(places=[3], name='d'), Line(places=[1, 2], name='b and 1 more')]
+    >>> named_lines(values, values, names, steps=True)
+    [Line(places=[3], name='d'), Line(places=[1, 2], name='b to c')]
+    >>> named_lines(values, values, names, groups=[0, 0, 1, 1])
+    [Line(places=[3, 2], name='group 1'), Line(places=[1, 0], name='group 0')]
+    """
+    labels = _bands(values) if steps else _by_end(values, ends) if groups is None else list(groups)
+    found = _largest(values, labels)
+    if steps:
+        return [Line(places, _from_to(names[min(places)], names[max(places)])) for places in found]
+    if groups is None:
+        return [Line(places, names[places[0]] + f" and {len(places) - 1} more" * (len(places) > 1)) for places in found]
+    texts = [labels[places[0]] for places in found]
+    return [Line(places, text if isinstance(text, str) else f"group {text}") for places, text in zip(found, texts, strict=True)]
+
+
+def _from_to(start: str, end: str) -> str:
+    return start if start == end else f"{start} to {end}"
+
+
+def _largest(values: Array, labels: Sequence[Any]) -> list[list[int]]:
+    """Return the places of the labels whose values are largest, of each the largest first; not of labels that are all zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _largest(np.array([0.0, 0.0, 1.0, 2.0, -3.0]), ["a", "a", "b", "b", "c"])
+    [[4], [3, 2]]
+    """
+    members: dict[Any, list[int]] = {}
+    for place in np.argsort(-np.abs(values), kind="stable").tolist():
+        if labels[place] is not None and (values[place] != 0.0 or labels[place] in members):
+            members.setdefault(labels[place], []).append(place)
+    return list(members.values())[:_NAMED]
+
+
+def _bands(values: Array) -> list[int | None]:
+    """Return a label for each coefficient, the same for neighbours of about one size and sign; None for those about zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _bands(np.array([0.0, 1.0, 1.1, 0.0, -2.0, -2.0]))
+    [None, 1, 1, None, 3, 3]
+    """
+    limit = _BAND * float(np.abs(values).max(initial=0.0))
+    side = np.where(np.abs(values) > limit, np.sign(values), 0.0)
+    edges = (np.abs(np.diff(values)) > limit) | (np.diff(side) != 0.0)
+    band = np.cumsum(np.append(0, edges)).tolist()
+    return [k if there else None for k, there in zip(band, side, strict=True)]
+
+
+def _by_end(values: Array, ends: Array) -> list[Any]:
+    """Return a label for each coefficient, the same for equal values whose ends look like one; None for small ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> _by_end(np.array([1.0, 1.0, 1.0, 0.5]), np.array([2.0, 1.99, 1.0, 0.0]))
+    [(1.0, 1), (1.0, 1), (1.0, 0), None]
+    """
+    large = np.abs(values) > _SMALL * np.abs(values).max(initial=0.0)
+    top = float(np.abs(ends).max(initial=0.0))
+    large &= np.abs(ends) > _SMALL * top
+    labels: list[Any] = [None] * len(values)
+    for value in set(values[large].tolist()):
+        there = np.flatnonzero(large & (values == value))
+        order = there[np.argsort(ends[there], kind="stable")]
+        parts = np.cumsum(np.append(0, np.diff(ends[order]) > _TOUCHING * top))
+        for place, part in zip(order.tolist(), parts.tolist(), strict=True):
+            labels[place] = value, part
+    return labels
+
+
+def spread(heights: Sequence[float], apart: float = 0.07) -> list[float]:
+    """Return increasing heights in [0, 1], moved so far apart that labels at them do not touch."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(max(height, placed[-1] + apart) if placed else height)
+    top = 1.0
+    for k in reversed(range(len(placed))):
+        placed[k] = min(placed[k], top)
+        top = placed[k] - apart
+    return placed
