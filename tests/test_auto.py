@@ -477,3 +477,15 @@ def test_a_limit_holds_also_where_accelerated_gradients_go_on(limit):
     y = np.where(X[:, 0] + 0.1 * rng.standard_normal(60) > 0.0, 1.0, -1.0)
     problem = ds.Problem(X, y, ds.Logistic(), ds.GroupLasso(1e-9, groups=8))
     assert ds.solve(problem, tol=1e-13, **limit).iterations <= limit.get("max_iter", 100)
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6, 1e-8])
+def test_the_gram_matrix_is_believed_only_as_far_as_rounding_lets_it(noise):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12))
+    Y = X @ rng.standard_normal((12, 3)) + noise * rng.standard_normal((300, 3))
+    problem = ds.Problem(X, Y, regularizer=ds.NuclearNorm(1e-3 * noise**2))
+    result = ds.solve(problem, tol=1e-4)
+    assert (result.algorithm, result.converged) == ("gram", noise >= 1e-3)  # beyond, the matrix does not know enough digits
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-5)
+    assert result.gap >= 0.99 * problem.duality_gap(result.x) - 1e-5 * result.objective

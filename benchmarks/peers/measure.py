@@ -140,11 +140,16 @@ class Study:
             row["goals"][goal] = {"budgets": budgets[rung:], "seconds": [], "search_seconds": known[rung][0]}
 
     def interleave(self, children):
-        """Repeat in turns. A run that misses its goal does not count, and moves the solver one budget on."""
+        """Repeat in turns. A run that misses its goal does not count, and moves the solver one budget on.
+
+        Each turn begins with a run that is not timed: the data is not in the caches after the others' turns.
+        """
         for _ in range(self.repeats):
             for solver, child in children.items():
-                for goal, cell in self.rows[solver]["goals"].items():
+                for warm, (goal, cell) in enumerate(self.rows[solver]["goals"].items()):
                     try:
+                        if not warm:
+                            self.solve(child, cell["budgets"][0], self.limit)
                         self.repeat(child, goal, cell)
                     except GoneError as reason:
                         self.rows[solver].setdefault("left_out", str(reason))

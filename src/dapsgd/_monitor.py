@@ -17,6 +17,7 @@ from .result import Trace
 
 if TYPE_CHECKING:
     from .checkpoints import Saved
+    from .gram import Bound
     from .problem import Problem
     from .snapshots import Refresher
 
@@ -109,13 +110,14 @@ class RunMonitor:
         # What a parameter stands for, where that is not itself; in its place, if it may be spent.
         self.answer: Callable[..., Array] = lambda x, spend=False: x
         zero = np.zeros(x0.shape, x0.dtype)  # which takes no memory as long as it is only read
-        at_zero = problem.smooth_value(zero, np.zeros_like(problem._targets)) + problem.penalty(zero)
+        no_predictions = np.zeros_like(problem._targets)
+        at_zero = problem.smooth_value(zero, no_predictions) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError
         # The predictions at the start: algorithms need them, too.
-        self.at_start: Array = problem.predict(x0) if x0.any() else np.zeros_like(problem._targets)
-        at_start = _finite(problem.smooth_value(x0, self.at_start) + problem.penalty(x0)) if x0.any() else 0.0
-        self._ceiling = _BLOWN_UP * max(at_zero, at_start, 0.0)
+        self.at_start: Array = problem.predict(x0) if x0.any() else no_predictions
+        self._first = problem.smooth_value(x0, self.at_start) + problem.penalty(x0) if x0.any() else at_zero
+        self._ceiling = _BLOWN_UP * max(at_zero, _finite(self._first), 0.0)
         self._last: Certificate | None = None
         self.stopped_by: str | None = None
         self._arrived: str | None = None  # why, if that is because of its accuracy
@@ -131,8 +133,7 @@ class RunMonitor:
             return self.stopped_by is not None
         if not briefly or self._residuals or self._callbacks:
             return self.observe(0, 0.0, self._x0)
-        objective = self._problem.smooth_value(self._x0, self.at_start) + self._problem.penalty(self._x0)
-        self._points.append((0.0, 0, 0.0, objective, math.nan, self._distance(self._x0)))
+        self._points.append((0.0, 0, 0.0, self._first, math.nan, self._distance(self._x0)))
         return False
 
     def close(self) -> None:
@@ -184,24 +185,30 @@ class RunMonitor:
         *,
         spend: bool = False,
         answered: bool = False,
+        bound: Bound | None = None,
     ) -> bool:
         """Evaluate a point; return True to end the run. Predictions and gradient save passes if they are known.
 
-        ``spend`` x if nobody needs it any more; if ``answered``, it is what a parameter stands for already.
+        ``spend`` x if nobody needs it any more; if ``answered``, it is what a parameter stands for already. A ``bound`` on the
+        duality gap is believed, if that is all there is to know.
         """
         if self._points and self._points[-1][1] == iteration:
             return self.stopped_by is not None
         problem, x = self._problem, x if answered else self.answer(x, spend=spend)
-        if predictions is None and self._snapshots is not None:
-            predictions, gradient = self._snapshots.known(x)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if predictions is None:
-                predictions = problem.predict(x) if x.any() else np.zeros_like(problem._targets)
-            objective = problem.smooth_value(x, predictions)
-        if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
-            self.diverged(iteration)
-        objective += problem.penalty(x)
-        certificate = self.certify(x, objective, predictions, gradient, look=self._tol > 0.0)
+        if bound is not None and self._has_gap and not self._residuals:
+            objective = bound.objective
+            certificate = self._by_gap(objective, bound.gap)
+        else:
+            if predictions is None and self._snapshots is not None:
+                predictions, gradient = self._snapshots.known(x)
+            with np.errstate(over="ignore", invalid="ignore"):
+                if predictions is None:
+                    predictions = problem.predict(x) if x.any() else np.zeros_like(problem._targets)
+                objective = problem.smooth_value(x, predictions)
+            if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
+                self.diverged(iteration)
+            objective += problem.penalty(x)
+            certificate = self.certify(x, objective, predictions, gradient, look=self._tol > 0.0)
         distance = self._distance(x)
         passes = self._passes(iteration)
         self._points.append((seconds, iteration, passes, objective, certificate.residual, distance))
@@ -276,9 +283,13 @@ class RunMonitor:
         small = self._tol > 0.0 and known and residual <= self._tol * self.scale
         if not math.isfinite(gap):  # no dual is known, or this point gives no bound
             return Certificate(objective, residual, gap, small, "the residual is below the tolerance")
+        by_gap = self._by_gap(objective, gap, residual)
+        return by_gap._replace(converged=by_gap.converged and (small or not self._strict))
+
+    def _by_gap(self, objective: float, gap: float, residual: float = math.nan) -> Certificate:
+        """Return what follows from a duality gap, or from there being no residual."""
         enough = self._tol > 0.0 and (gap <= self._tol * abs(objective) or residual == 0.0)
-        done = enough and (small or not self._strict)
-        return Certificate(objective, residual, gap, done, "the duality gap is below the tolerance")
+        return Certificate(objective, residual, gap, enough, "the duality gap is below the tolerance")
 
     def diverged(self, iteration: int) -> None:
         """Raise :class:`DivergenceError`."""

@@ -73,7 +73,7 @@ def duality_gap(
     the exact one costs another pass.
     """
     predictions = problem.predict(x) if predictions is None else predictions
-    predictions = predictions.astype(np.float64)
+    predictions = predictions.astype(np.float64, copy=False)
     primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
     if problem.l2 > 0.0 or not _ignores_constants(problem):
         return _gap(problem, x, primal, predictions, gradient)
@@ -89,7 +89,7 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     """Return the gap to the bound that the slopes at some predictions give."""
     from .problem import add_multiple, loss_slopes
 
-    targets, weights = problem._targets.astype(np.float64), problem._weights.astype(np.float64)
+    targets, weights = (part.astype(np.float64, copy=False) for part in (problem._targets, problem._weights))
     theta = np.empty(predictions.shape)
     run(loss_slopes, problem.loss, predictions, targets, weights, theta)
     weights = weights[:, None] / problem.n
@@ -117,8 +117,7 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
         scale, of_penalty = _scale_into_ball(problem, whole), _conjugate(problem, whole)
     if scale == 0.0:  # something is not penalised at all
         return math.inf
-    with np.errstate(divide="ignore", invalid="ignore"):
-        raw = np.where(weights > 0.0, scale * theta / weights, 0.0)
+    raw = np.divide(theta, weights / scale, out=np.zeros_like(theta), where=weights > 0.0)
     of_losses = float(weights[:, 0] @ problem.loss.conjugate(raw, targets))
     gap = primal + of_losses + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf

@@ -104,12 +104,12 @@ def _observer(limits: Limits, monitor: RunMonitor, progress: Progress) -> Callab
     """Return a function that hands a point, so many iterations from here, to the monitor, off the clock."""
     clock, done = progress.clock, progress.iteration
 
-    def observe(iteration: int, x: Array, *known: Array) -> bool:
+    def observe(iteration: int, x: Array, *known: Array, bound: gram.Bound | None = None) -> bool:
         clock.__exit__()
         iteration += done
         progress.reach(iteration, lambda: x)  # first: what was recorded must not be ahead of it
         due = iteration % limits.every == 0 or iteration == limits.max_iter
-        stop = due and monitor.observe(iteration, clock.seconds, x, *known)
+        stop = due and monitor.observe(iteration, clock.seconds, x, *known, bound=bound)
         progress.offer()
         clock.__enter__()
         return stop
@@ -224,13 +224,14 @@ def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: P
     if done == 0 or progress.resumed:
         if _is_there(monitor, progress, limits.max_iter):
             return progress.outcome(x0, done)
+    observe = _observer(limits._replace(every=1), monitor, progress)
     with progress.clock:
         x, more = gram.minimise(
             problem,
             x0,
             tol=limits.tol,
             max_iter=limits.max_iter - done,
-            observe=_observer(limits._replace(every=1), monitor, progress),
+            observe=lambda iteration, x, bound: observe(iteration, x, bound=bound),
             keep=lambda iteration, point: progress.keep(done + iteration, point),
         )
     return progress.outcome(x, done + more)

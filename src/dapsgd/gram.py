@@ -26,12 +26,15 @@ from .steps import longest_step
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["FEW_COLUMNS", "Gram", "make_gram", "minimise"]
+__all__ = ["FEW_COLUMNS", "Bound", "Gram", "make_gram", "minimise"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
 _TIGHTER = 0.3
+_CLOSER = 0.25  # than when the gap was last looked at: that costs more than an iteration
+_ROUNDING = 1e3  # units in the last place of the whole sum of squares, which an objective may be off
+_LITTLE = 0.1  # of what the tolerance asks for
 _DEPENDENT = 1e-11  # a share of a column's square, to which it is a combination of others
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
@@ -45,6 +48,13 @@ class Gram(NamedTuple):
     means: Array  # (p,): of the columns, zero without an intercept
     centre: Array  # (q,): of the targets
     norm: float  # of Q: a bound on its largest eigenvalue
+
+
+class Bound(NamedTuple):
+    """What is known of a point without the data."""
+
+    objective: float
+    gap: float
 
 
 def can_solve(problem: Problem) -> bool:
@@ -65,40 +75,52 @@ def make_gram(problem: Problem) -> Gram:
     require_memory(3 * 8 * p * p, f"the Gram matrix of {p} columns", "use another algorithm, such as 'fista'")
     weights = problem._weights.astype(np.float64) * (problem.loss.curvature / n)
     targets = problem._targets
-    Q, B, sums = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p)
+    Q, B, sums, squares = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p), 0.0
     X = _rows.matrix(problem._rows)
     whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows)
     even = bool((weights == weights[0]).all())
     for block in _rows.blas_blocks(n, p * p, None if whole else _BLOCK):
         half = np.ones(block.stop - block.start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
-        part = X[block] if even else X[block] * half[:, None]
+        part, of_part = X[block], targets[block]
+        if not even:
+            part, of_part = part * half[:, None], of_part * half[:, None]
         Q += part.T @ part  # recognised as symmetric: half the work
-        B += part.T @ (targets[block] if even else half[:, None] * targets[block])
-        sums += part.T @ half
-    for sum_of_products in (Q, B, sums) if even else ():
-        sum_of_products *= weights[0]
+        B += part.T @ of_part
+        squares += _square(of_part)
+        if problem.fit_intercept:
+            sums += part.T @ half
+    if even:
+        for sum_of_products in (Q, B, sums):
+            sum_of_products *= weights[0]
+        squares *= float(weights[0])
     total = float(weights.sum())
-    problem._fact("lipschitz", lambda: _packed_norm(Q, sums, total, problem))
-    centre, means = np.zeros(targets.shape[1]), np.zeros(p)
-    constant = 0.5 * float(weights @ (targets.astype(np.float64) ** 2).sum(axis=1))
+    centre, means, constant = np.zeros(targets.shape[1]), np.zeros(p), 0.5 * squares
     if problem.fit_intercept:
-        means, centre = sums / total, (weights @ targets.astype(np.float64)) / total
+        problem._fact("lipschitz", lambda: _packed_norm(Q, sums, total, problem))
+        means, centre = sums / total, (weights @ targets.astype(np.float64, copy=False)) / total
         Q -= total * np.outer(means, means)
         B -= total * np.outer(means, centre)
         constant -= 0.5 * total * float(centre @ centre)
+    norm = _norm(Q) + 2.0 * problem.l2
+    problem._fact("lipschitz", lambda: norm)
     Q[np.diag_indices(p)] += 2.0 * problem.l2
-    return Gram(Q, B, constant, means, centre, _norm(Q))
+    return Gram(Q, B, constant, means, centre, norm)
+
+
+def _square(Y: Array) -> float:
+    """Return the sum of squares, in double precision."""
+    return float(np.vdot(Y, Y)) if Y.dtype == np.float64 and Y.flags.c_contiguous else float((Y.astype(np.float64) ** 2).sum())
 
 
 def _packed_norm(Q: Array, sums: Array, total: float, problem: Problem) -> float:
     """Return the smoothness of f in a packed parameter, the intercept included; Q is still without l2."""
-    whole = Q if not problem.fit_intercept else np.block([[Q, sums[:, None]], [sums[None, :], np.array([[total]])]])
+    whole = np.block([[Q, sums[:, None]], [sums[None, :], np.array([[total]])]])
     return _norm(whole) + 2.0 * problem.l2
 
 
 def _norm(Q: Array) -> float:
     """Return a bound on the largest eigenvalue, tight to a few per cent: Lanczos's estimate plus its error."""
-    if len(Q) <= 64:
+    if len(Q) <= 128:
         return max(float(np.linalg.eigvalsh(Q)[-1]), 0.0)
     return _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
 
@@ -109,13 +131,13 @@ def minimise(
     *,
     tol: float,
     max_iter: int,
-    observe: Callable[[int, Array, Array, Array], bool],
+    observe: Callable[[int, Array, Bound | None], bool],
     keep: Callable[[int, Callable[[], Array]], None],
 ) -> tuple[Array, int]:
     """Minimise from a packed ``x0`` by accelerated proximal gradients; return the last point and the number of iterations.
 
-    ``observe(iteration, x, predictions, gradient)`` is called when the point is accurate to ``tol`` as far as can be told
-    without the data; True ends the run, otherwise it goes on to a fraction of that.
+    ``observe(iteration, x, bound)`` is called when the point is accurate to ``tol`` as far as can be told without the data;
+    True ends the run, otherwise it goes on to a fraction of that. The bound is None if the data must be asked for it.
     ``keep(iteration, point)`` is called after each, with a function that returns the point.
     """
     gram = problem._gram
@@ -124,11 +146,11 @@ def minimise(
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
     Y, momentum, goal = W, 1.0, 0.5 * tol
     certified, looked = has_gap(problem), math.inf
-    if certified and not W.any() and _gap_is_small(problem, gram, W, tol):  # as good an answer as any
+    if certified and not W.any() and _is_small(at_zero := _bound(problem, gram, W), tol):  # as good an answer as any
         x = _packed(problem, gram, W)
-        predictions = problem.predict(x)
-        if observe(1, x, predictions, problem.packed_gradient(x, predictions)):
+        if observe(1, x, _trusted(problem, gram, at_zero, tol)):
             return x, 1
+    bound: Bound | None = None
     for iteration in range(1, max_iter + 1):
         new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
         moved = float(np.linalg.norm(new - Y)) / step
@@ -142,18 +164,19 @@ def minimise(
         keep(iteration, partial(_packed, problem, gram, W))
         if still or iteration == max_iter:
             arrived = True
-        elif certified and moved <= 0.5 * looked:
-            looked, arrived = moved, _gap_is_small(problem, gram, W, goal)
+        elif certified and moved <= _CLOSER * looked:
+            looked, bound = moved, _bound(problem, gram, W)
+            arrived = _is_small(bound, goal)
         elif certified:
             arrived = False
         else:
             arrived = moved <= goal * scale
         if arrived:
             x = _packed(problem, gram, W)
-            predictions = problem.predict(x)
-            if observe(iteration, x, predictions, problem.packed_gradient(x, predictions)) or still:
+            if observe(iteration, x, None if bound is None else _trusted(problem, gram, bound, tol)) or still:
                 return x, iteration
             goal *= _TIGHTER
+        bound = None
     return _packed(problem, gram, W), max_iter
 
 
@@ -173,15 +196,26 @@ def _solution(gram: Gram) -> Array:
     return result / diagonal[:, None]
 
 
-def _gap_is_small(problem: Problem, gram: Gram, W: Array, tol: float) -> bool:
-    """Tell whether the duality gap is at most ``tol`` times the objective, from Q and B alone."""
+def _is_small(bound: Bound, tol: float) -> bool:
+    return bound.gap <= tol * abs(bound.objective)
+
+
+def _trusted(problem: Problem, gram: Gram, bound: Bound, tol: float) -> Bound | None:
+    """Return a bound on what the data would say; None if rounding may have made what the tolerance asks for."""
+    rounding = _ROUNDING * float(np.finfo(np.float64).eps) * gram.constant
+    exact = problem.dtype == np.float64 and rounding <= _LITTLE * tol * abs(bound.objective)
+    return Bound(bound.objective, bound.gap + rounding) if exact else None
+
+
+def _bound(problem: Problem, gram: Gram, W: Array) -> Bound:
+    """Return the objective and the duality gap, from Q and B alone."""
     ridge = problem.l2 * float(np.vdot(W, W))
     slopes = gram.Q @ W - gram.B
     loss = 0.5 * float(np.vdot(W, slopes - gram.B)) + gram.constant - ridge
     gradient = slopes - 2.0 * problem.l2 * W
     primal = loss + ridge + problem.penalty(W.reshape(problem.shape))
     dual = dual_of_quadratic(problem, loss, float(np.vdot(gradient, W)), -gradient.reshape(problem.shape))
-    return primal - dual <= tol * abs(primal)
+    return Bound(primal, max(primal - dual, 0.0))
 
 
 def _prox(problem: Problem, V: Array, step: float) -> Array:
