@@ -470,7 +470,10 @@ WRONG = {
     "drop the target": ((*FIT, "--drop", "y"), "--drop and --target"),
     "drop everything": (("fit", "small.csv", "--target", "y", "--drop", "a"), "no column left"),
     "header for NPZ": (("fit", "t.npz", "--header"), "--header means nothing"),
-    "names taken for numbers": ((*FIT, "--no-header"), "--target must be a position"),
+    "names taken for numbers": (
+        (*FIT, "--no-header"),
+        "nothing but text, as a header does; leave --no-header out",
+    ),
     "zero-based CSV": ((*FIT, "--zero-based"), "--zero-based means nothing"),
     "one-based CSV": ((*FIT, "--one-based"), "--one-based means nothing"),
     "one-based with a 0": (("fit", "t.svm", "--one-based"), "with --one-based indices must start at 1"),

@@ -350,6 +350,13 @@ BAD_TEXT = {
     "drop.csv": ("a,b,y\n1,2,3\n", {"drop": "z"}, "drop 'z' is not a column"),
     "both.csv": ("a,b,y\n1,2,3\n", {"drop": "y"}, "drop and target"),
     "features.csv": ("a,b,y\n1,2,3\n", {"features": ["a", "q", "r"]}, "lacks 2 of 3 columns: 'q', 'r'"),
+    "capitals.csv": (
+        "a,B,y\n1,2,3\n",
+        {"features": ["a", "b"]},
+        "'b'; it has 'B': rename that if it is 'b'",
+    ),
+    "row.csv": ("1,2\n3,4\n", {"target": None, "features": ["a", "b"], "header": True}, "nothing but numbers: is it a row?"),
+    "words.csv": ("a,b\n3,4\n", {"header": False}, "as a header does; leave header=False out"),
     "zero.csv": ("a,b,y\n1,2,3\n", {"zero_based": True}, "zero_based means nothing"),
     "label.svm": ("x 1:2\n", {}, "line 1: the label must be a number; got 'x'"),
     "pair.svm": ("1 1:2\n1 3\n", {}, "line 2: '3' is not of the form"),

@@ -104,6 +104,14 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
     return int(position) % count
 
 
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _by_name(path: Path, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
     if names is None:
         raise ValueError(f"features are given by name, but {path} has no column names")
@@ -112,5 +120,7 @@ def _by_name(path: Path, wanted: Sequence[str], names: Sequence[str] | None) -> 
     if missing:
         near = meant(missing[0], [name for name in names if name not in wanted])
         hint = "" if near is None else f"; it has {near!r}: rename that if it is {missing[0]!r}"
+        if len(missing) == len(wanted) and all(_is_number(name) for name in names):
+            hint = "; its first line holds nothing but numbers: is it a row?"
         raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {listed(missing)}{hint}")
     return [positions[name] for name in wanted]

@@ -104,6 +104,10 @@ def _look(path: Path, options: Options) -> _Layout:
     header = options.header if options.header is not None else any(not _is_number(f) and not _is_missing(f) for f in top)
     if header and len(found) == 1:
         raise FileFormatError(f"{path} has a header but no rows")
+    words = not any(_is_number(field) for field in top)
+    if options.header is False and words and len(found) == 2 and any(_is_number(field) for field in found[1][0]):
+        leave_out = f"leave {argument('header', False)} out"
+        raise FileFormatError(f"{path}: line 1 holds nothing but text, as a header does; {leave_out}")
     first, skip = found[1] if header else (top, 0)
     if header and len(first) != len(top):
         raise FileFormatError(f"{path}: line {skip + 1} has {len(first)} fields; the header has {len(top)}")
