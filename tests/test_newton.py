@@ -167,3 +167,17 @@ def test_fewer_gradients_where_columns_are_correlated():
     result = ds.solve(problem, tol=1e-6)
     assert result.converged
     assert result.iterations < 2000
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_classes_with_an_intercept_have_a_finite_gap_also_where_it_is_not_the_best(scale):
+    problem = ds.Problem(3.0 * X, CLASSES, ds.Multinomial(scale), ds.L1(0.02), fit_intercept=True, sample_weight=WEIGHTS)
+    best = ds.solve(problem, tol=1e-10)
+    assert np.isfinite(best.gap)
+    rng = np.random.default_rng(3)
+    for size in (1e-6, 1e-3, 1e-1):
+        x = best.x + size * rng.standard_normal(best.x.shape)
+        intercept = best.intercept + size * rng.standard_normal(K)
+        gap = problem.duality_gap(x, intercept)
+        above = problem.objective(x, intercept) - best.objective
+        assert above - 1e-10 <= gap < np.inf

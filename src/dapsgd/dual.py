@@ -21,6 +21,7 @@ import numpy as np
 from . import rows as _rows
 from ._calls import has_trait
 from ._jit import run
+from .losses import Multinomial
 from .regularizers import Box, ElasticNet, FusedLasso
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     theta = np.empty(predictions.shape)
     run(loss_slopes, problem.loss, predictions, targets, weights, theta)
     weights = weights[:, None] / problem.n
-    changed = balance and problem.fit_intercept and _balance(theta, weights, has_trait(type(problem.loss), "joint"))
+    changed = balance and problem.fit_intercept and _balance(problem.loss, theta, weights, targets)
     known = None if gradient is None or changed else gradient[: problem.p]
     if known is None:
         slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype)  # or all the data would be converted
@@ -157,15 +158,23 @@ def dual_of_quadratic(problem: Problem, loss: float, inner: float, image: Array)
     return -scale * (scale * loss + inner - 2.0 * loss) - _conjugate(problem, image)
 
 
-def _balance(theta: Array, weights: Array, joint: bool) -> bool:
+def _balance(loss: Any, theta: Array, weights: Array, targets: Array) -> bool:
     """Make theta add up to zero over the rows: with an unpenalised constant no other gives a finite bound.
 
     Shrinking the rows on the heavier side keeps every slope among those that its loss can have. A joint loss ties a row's
-    slopes together, so there all rows are shifted. Return whether theta was changed.
+    slopes together, so there all rows are shifted, unless they are those of classes. Return whether theta was changed.
     """
-    if (np.abs(theta.sum(axis=0)) <= 1e-15 * np.abs(theta).sum(axis=0)).all():
+    excess = theta.sum(axis=0)
+    if (np.abs(excess) <= 1e-15 * np.abs(theta).sum(axis=0)).all():
         return False
-    if joint:
+    if isinstance(loss, Multinomial):
+        # Probabilities less targets: where a class has too much in all, every row gives a share of it to those with too little.
+        probable = theta + loss.scale * weights * targets
+        taken = probable * (np.maximum(excess, 0.0) / np.maximum(probable.sum(axis=0), np.finfo(np.float64).tiny))
+        theta -= taken
+        theta += taken.sum(axis=1, keepdims=True) * (np.maximum(-excess, 0.0) / np.maximum(-excess, 0.0).sum())
+        return True
+    if has_trait(type(loss), "joint"):
         theta -= weights * (theta.sum(axis=0) / weights.sum())
         return True
     up, down = np.maximum(theta, 0.0).sum(axis=0), np.maximum(-theta, 0.0).sum(axis=0)
