@@ -378,7 +378,7 @@ def test_without_a_gap_the_chosen_algorithm_goes_on_to_a_smaller_residual():
     rng = np.random.default_rng(0)
     X = np.cumsum(rng.standard_normal((200, 40)), axis=1)
     y = X @ np.repeat([0.0, 1.0, -0.5, 0.0], 10) + rng.standard_normal(200)
-    problem = ds.Problem(X, y, regularizer=ds.FusedLasso(0.01, l1=0.001))
+    problem = ds.Problem(X, np.stack([y, -y], axis=1), regularizer=ds.FusedLasso(0.01))
     best = ds.solve(problem, "fista", tol=1e-11, max_iter=100_000).objective
     run, named = ds.solve(problem), ds.solve(problem, "gram")
     assert run.converged
@@ -489,3 +489,37 @@ def test_the_gram_matrix_is_believed_only_as_far_as_rounding_lets_it(noise):
     assert (result.algorithm, result.converged) == ("gram", noise >= 1e-3)  # beyond, the matrix does not know enough digits
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-5)
     assert result.gap >= 0.99 * problem.duality_gap(result.x) - 1e-5 * result.objective
+
+
+HARD_FOR_A_GRAM_MATRIX = {
+    "a far target": (0.0, 1e6, ds.L1(0.1), 0.0),
+    "a very far target": (0.0, 1e8, ds.L1(0.1), 0.0),
+    "far columns": (1e4, 0.0, ds.L1(0.1), 0.0),
+    "very far columns": (1e6, 0.0, ds.L1(0.1), 0.0),
+    "a ridge": (1e6, 0.0, ds.Zero(), 0.1),
+    "a constant that nobody sees": (0.5, 0.0, ds.FusedLasso(0.3), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", HARD_FOR_A_GRAM_MATRIX)
+def test_a_gap_from_the_gram_matrix_is_never_too_small(name):
+    far, up, penalty, l2 = HARD_FOR_A_GRAM_MATRIX[name]
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 20)) * np.repeat([10.0, 1.0], 10)
+    y = X @ np.repeat([0.3, 5.0], 10) + rng.standard_normal(500) + up
+    problem = ds.Problem(X + far, y, ds.Squared(), penalty, l2=l2, fit_intercept=True)
+    result = ds.solve(problem, "gram", tol=1e-6, max_iter=3000)
+    at = problem.objective(result.x, result.intercept)
+    known = problem.duality_gap(result.x, result.intercept)
+    assert result.objective == pytest.approx(at, rel=1e-5)
+    assert not (result.converged and known > 1.1e-6 * abs(at))
+
+
+def test_a_gap_from_the_gram_matrix_of_columns_that_cancel():
+    rng = np.random.default_rng(0)
+    column = rng.standard_normal((300, 1))
+    X = column + 1e-6 * rng.standard_normal((300, 6))
+    y = column[:, 0] + 0.1 * rng.standard_normal(300)
+    problem = ds.Problem(X, y, ds.Squared(), ds.L1(1e-12))
+    result = ds.solve(problem, "gram", tol=1e-4, x0=np.linalg.lstsq(X, y, rcond=None)[0], max_iter=100)
+    assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-5)

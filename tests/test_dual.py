@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -79,7 +80,7 @@ def test_random_small_problems():
         assert problem.duality_gap(w) >= problem.objective(w) - best - 1e-9 * max(1.0, abs(best))
 
 
-@pytest.mark.parametrize("regularizer", sorted(set(REGULARIZERS) - set(NORMS) - {"elastic_net"}))
+@pytest.mark.parametrize("regularizer", sorted(set(REGULARIZERS) - set(NORMS) - {"elastic_net", "fused_lasso"}))
 def test_where_no_dual_is_known_it_says_so(regularizer):
     problem = cases.problem("squared", regularizer, l2=0.0)
     assert not has_gap(problem)
@@ -173,3 +174,34 @@ def test_bounds_on_both_sides_have_a_gap(loss, fit_intercept):
 
 def test_a_bound_on_one_side_leaves_it_to_the_residual():
     assert not has_gap(cases.problem("squared", "l1", l2=0.0).with_regularizer(ds.Box(0.0, np.inf)))
+
+
+@pytest.mark.parametrize("l1", [0.3, 1e-3])
+@pytest.mark.parametrize("lam", [0.0, 0.5])
+def test_the_ball_of_a_fused_lasso_with_an_l1_part(lam, l1):
+    rng = np.random.default_rng(0)
+    penalty = ds.FusedLasso(lam, l1=l1)
+    for _ in range(20):
+        v = rng.standard_normal((8, 2)) * rng.choice([0.01, 0.3, 2.0])
+        scale = penalty.ball_scale(v)
+        a, b, factor = cp.Variable((7, 2)), cp.Variable((8, 2)), cp.Variable()
+        differences = np.diff(np.eye(8), axis=0)
+        inside = [cp.abs(a) <= 1.0, cp.abs(b) <= 1.0, factor <= 1.0, factor * v == lam * differences.T @ a + l1 * b]
+        best = cp.Problem(cp.Maximize(factor), inside).solve(solver=cp.CLARABEL)
+        assert scale == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_fused_lasso_with_an_l1_part_has_a_gap(intercept, targets):
+    rng = np.random.default_rng(1)
+    X = 0.5 + 0.1 * rng.standard_normal((40, 12)).cumsum(axis=1)
+    Y = 85.0 + X @ rng.standard_normal((12, targets)) + 0.1 * rng.standard_normal((40, targets))
+    problem = ds.Problem(
+        X, Y if targets > 1 else Y[:, 0], ds.Squared(0.5), ds.FusedLasso(0.01, l1=0.01), fit_intercept=intercept
+    )
+    exact = ds.solve(problem, "fista", tol=1e-9, max_iter=100_000)
+    for tol in (1e-2, 1e-4, 1e-6):
+        result = ds.solve(problem, tol=tol)
+        assert result.converged
+        assert result.objective - exact.objective <= result.gap + 1e-12 <= 1.001 * tol * result.objective + 1e-12

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import dapsgd as ds
-from dapsgd import pieces
+from dapsgd import pieces, working_set
 
 N, P, K = 80, 12, 3
 RNG = np.random.default_rng(0)
@@ -73,9 +73,21 @@ def test_classes_in_single_precision_and_far_from_zero():
         assert result.algorithm == "working-set"
 
 
-def test_too_many_classes_or_rows_are_for_others():
+def test_too_many_classes_or_rows_are_for_others(monkeypatch):
     many = ds.Problem(RNG.standard_normal((60, 5)), np.arange(60) % 30, ds.Multinomial(), ds.L1(0.01))
     assert ds.solve(many, max_iter=2, tol=0.0).algorithm == "fista"
+    wide = ds.Problem(RNG.standard_normal((400, 399)), np.arange(400) % 10, ds.Multinomial(), ds.L1(1e-3))
+    sizes, make = [], working_set._JointSearch._joint_model
+
+    def counted(search):
+        matrix, border = make(search)
+        sizes.append(len(matrix))
+        return matrix, border
+
+    monkeypatch.setattr(working_set._JointSearch, "_joint_model", counted)
+    found = ds.solve(wide, max_iter=20, tol=1e-3)  # a matrix of all would have 3,990 rows
+    assert max(sizes, default=0) <= 2000
+    assert found.iterations <= 20
     rows = ds.Problem(np.zeros((60_000, 100), np.float32), np.arange(60_000) % 3, ds.Multinomial(), ds.L1(0.01))
     assert ds.solve(rows, max_iter=1, tol=0.0).algorithm == "dap-svrg"
 
@@ -92,7 +104,8 @@ def test_second_derivatives_of_classes_are_those_of_the_gradient():
     bent = loss.second_derivatives(at)
     for k in range(K):
         step = 1e-6 * np.eye(K)[k]
-        np.testing.assert_allclose(bent[:, k].T, (gradient(at + step) - gradient(at - step)) / 2e-6, atol=1e-8)
+        found = np.stack([bent(j, k) for j in range(K)], axis=1)
+        np.testing.assert_allclose(found, (gradient(at + step) - gradient(at - step)) / 2e-6, atol=1e-8)
 
 
 FUSED = {
@@ -181,3 +194,10 @@ def test_classes_with_an_intercept_have_a_finite_gap_also_where_it_is_not_the_be
         gap = problem.duality_gap(x, intercept)
         above = problem.objective(x, intercept) - best.objective
         assert above - 1e-10 <= gap < np.inf
+
+
+def test_newton_steps_that_gain_nothing_are_none():
+    loss, y, penalty = FUSED["labels, zeros"]
+    problem = ds.Problem(X, y, loss, penalty, fit_intercept=True)
+    best = ds.solve(problem, tol=1e-12)
+    assert pieces.improve(problem, problem.pack(best.x, best.intercept)) is None

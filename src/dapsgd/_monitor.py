@@ -13,7 +13,9 @@ import numpy as np
 from ._progress import bar
 from .dual import duality_gap, has_gap
 from .errors import DivergenceError, NumbersTooLargeError
+from .lam_max import best_constant
 from .result import Trace
+from .rows import FarRows
 
 if TYPE_CHECKING:
     from .checkpoints import Saved
@@ -168,11 +170,17 @@ class RunMonitor:
 
     @cached_property
     def scale(self) -> float:
-        """The residual at zero; where zero is optimal, give or take rounding, that says nothing, but the gradient does."""
-        zero = np.zeros(self._x0.shape, self._x0.dtype)
-        gradient = self._problem.packed_gradient(zero, np.zeros_like(self._problem._targets))
+        """The residual at zero, with the best intercept: that of targets far from zero would say nothing of coefficients.
+
+        Where zero is optimal, give or take rounding, its residual says nothing, but the gradient does.
+        """
+        problem, zero = self._problem, np.zeros(self._x0.shape, self._x0.dtype)
+        gradient = problem.packed_gradient(zero, np.zeros_like(problem._targets))
         size = float(np.linalg.norm(gradient.ravel()))
-        residual = self._problem.packed_residual(zero, gradient, spend=True)
+        if problem.fit_intercept and not isinstance(problem._rows, FarRows):
+            zero = best_constant(problem)
+            gradient = problem.packed_gradient(zero)
+        residual = problem.packed_residual(zero, gradient, spend=True)
         return (residual if residual > 100.0 * np.finfo(self._problem.dtype).eps * size else size) or 1.0
 
     def observe(

@@ -27,7 +27,7 @@ from .regularizers import Box, ElasticNet, FusedLasso
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["dual_of_quadratic", "duality_gap", "has_gap"]
+__all__ = ["dual_of_quadratic", "duality_gap", "has_gap", "ignores_constants"]
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +38,7 @@ def has_gap(problem: Problem) -> bool:
     """Tell whether a duality gap is known for a problem."""
     known = hasattr(type(problem.loss), "conjugate")
     penalised = problem.l2 > 0.0 or _is_norm(problem) or _has_conjugate(problem)
-    return known and (penalised or _ignores_constants(problem))
+    return known and (penalised or ignores_constants(problem))
 
 
 def _has_conjugate(problem: Problem) -> bool:
@@ -50,11 +50,17 @@ def _has_conjugate(problem: Problem) -> bool:
 
 def _is_norm(problem: Problem) -> bool:
     """Tell whether the regulariser is a norm; with no strength it bounds nothing."""
-    return has_trait(type(problem._bound), "is_norm") and float(getattr(problem._bound, "lam", 1.0)) > 0.0
+    bound = problem._bound
+    if isinstance(bound, FusedLasso):
+        return bound.l1 > 0.0
+    return has_trait(type(bound), "is_norm") and float(getattr(bound, "lam", 1.0)) > 0.0
 
 
-def _ignores_constants(problem: Problem) -> bool:
-    """Tell whether the regulariser is a norm but for constants, which it does not see; and the loss can be fitted to them."""
+def ignores_constants(problem: Problem) -> bool:
+    """Tell whether the regulariser is a norm but for constants, which it does not see; and the loss can be fitted to them.
+
+    With l2 that does not matter: the regulariser and l2 together see everything.
+    """
     bound = problem._bound
     fused = isinstance(bound, FusedLasso) and bound.l1 == 0.0 and bound.lam > 0.0 and problem._targets.shape[1] == 1
     return fused and hasattr(type(problem.loss), "second_derivative")
@@ -76,7 +82,7 @@ def duality_gap(
     predictions = problem.predict(x) if predictions is None else predictions
     predictions = predictions.astype(np.float64, copy=False)
     primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
-    if problem.l2 > 0.0 or not _ignores_constants(problem):
+    if problem.l2 > 0.0 or not ignores_constants(problem):
         return _gap(problem, x, primal, predictions, gradient)
     if gradient is not None:
         estimate = _gap(problem, x, primal, predictions, gradient, balance=False)
@@ -104,7 +110,7 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
     def image(part: slice) -> Array:
         if known is None:
             result = other[part]
-        elif problem.l2 == 0.0 and (_is_norm(problem) or _ignores_constants(problem) or isinstance(problem._bound, ElasticNet)):
+        elif problem.l2 == 0.0 and (_is_norm(problem) or ignores_constants(problem) or isinstance(problem._bound, ElasticNet)):
             result = known[part]  # these do not tell it from its negative: a copy less
         else:
             result = -known[part]
@@ -186,8 +192,10 @@ def _balance(loss: Any, theta: Array, weights: Array, targets: Array) -> bool:
 
 def _scale_into_ball(problem: Problem, image: Array) -> float:
     """Return the factor that brings ``image`` into the ball of the dual norm; 1 where the conjugate is finite anyway."""
-    if problem.l2 > 0.0 or not (_is_norm(problem) or _ignores_constants(problem)):
+    if problem.l2 > 0.0 or not (_is_norm(problem) or ignores_constants(problem)):
         return 1.0
+    if isinstance(problem._bound, FusedLasso) and problem._bound.l1 > 0.0:
+        return problem._bound.ball_scale(image) * (1.0 - 1e-12)
     size = problem._bound.lam_max(np.ascontiguousarray(image))
     strength = float(getattr(problem._bound, "lam", 1.0))
     return 1.0 if size <= strength else strength / size * (1.0 - 1e-12)

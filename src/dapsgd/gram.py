@@ -18,7 +18,7 @@ import numpy as np
 from . import rows as _rows
 from ._calls import run_prox
 from ._memory import require_memory
-from .dual import dual_of_quadratic, has_gap
+from .dual import dual_of_quadratic, has_gap, ignores_constants
 from .losses import is_quadratic
 from .regularizers import NonNegative, Zero
 from .steps import longest_step
@@ -33,7 +33,8 @@ Array = np.ndarray[Any, Any]
 _BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
 _TIGHTER = 0.3
 _CLOSER = 0.25  # than when the gap was last looked at: that costs more than an iteration
-_ROUNDING = 1e3  # units in the last place of the whole sum of squares, which an objective may be off
+_FAR = 1e-4  # of the squares that centring leaves: then it had better come first
+_ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
 _LITTLE = 0.1  # of what the tolerance asks for
 _DEPENDENT = 1e-11  # a share of a column's square, to which it is a combination of others
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
@@ -48,6 +49,8 @@ class Gram(NamedTuple):
     means: Array  # (p,): of the columns, zero without an intercept
     centre: Array  # (q,): of the targets
     norm: float  # of Q: a bound on its largest eigenvalue
+    squares: float  # what the constant was before the targets were centred
+    sizes: Array  # (p,): the roots of the diagonal of Q before the columns were
 
 
 class Bound(NamedTuple):
@@ -69,42 +72,75 @@ def is_direct(problem: Problem) -> bool:
     return free and not isinstance(bound, NonNegative) and can_solve(problem)
 
 
+class _Sums(NamedTuple):
+    """Weighted sums over the rows."""
+
+    Q: Array  # of products of columns
+    B: Array  # of columns with targets
+    of_columns: Array
+    of_targets: Array
+    squares: float  # of the targets
+
+
 def make_gram(problem: Problem) -> Gram:
-    """Look at the data once; it must be dense."""
-    n, p = problem.n, problem.p
+    """Look at the data once, or again if its columns or targets are so far from zero that digits are lost; it must be dense."""
+    p = problem.p
     require_memory(3 * 8 * p * p, f"the Gram matrix of {p} columns", "use another algorithm, such as 'fista'")
-    weights = problem._weights.astype(np.float64) * (problem.loss.curvature / n)
-    targets = problem._targets
-    Q, B, sums, squares = np.zeros((p, p)), np.zeros((p, targets.shape[1])), np.zeros(p), 0.0
+    weights = problem._weights.astype(np.float64) * (problem.loss.curvature / problem.n)
+    total = float(weights.sum())
+    sums = _add_up(problem, weights)
+    means, centre = np.zeros(p), np.zeros(problem._targets.shape[1])
+    if problem.fit_intercept:
+        problem._fact("lipschitz", lambda: _packed_norm(sums.Q, sums.of_columns, total, problem))
+        if _are_far(sums, total):
+            means, centre = sums.of_columns / total, sums.of_targets / total
+            sums = _add_up(problem, weights, means, centre)
+    Q, B, constant, sizes = sums.Q, sums.B, 0.5 * sums.squares, np.sqrt(np.diagonal(sums.Q))
+    if problem.fit_intercept:
+        left, rest = sums.of_columns / total, sums.of_targets / total
+        Q -= total * np.outer(left, left)
+        B -= total * np.outer(left, rest)
+        constant -= 0.5 * total * float(rest @ rest)
+        means, centre = means + left, centre + rest
+    norm = _norm(Q) + 2.0 * problem.l2
+    problem._fact("lipschitz", lambda: norm)
+    Q[np.diag_indices(p)] += 2.0 * problem.l2
+    return Gram(Q, B, constant, means, centre, norm, 0.5 * sums.squares, sizes)
+
+
+def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre: Array | None = None) -> _Sums:
+    """Add products up over all rows; less these means, if they are given."""
+    n, p, targets = problem.n, problem.p, problem._targets
+    Q, B, squares = np.zeros((p, p)), np.zeros((p, targets.shape[1])), 0.0
+    of_columns, of_targets = np.zeros(p), np.zeros(targets.shape[1])
     X = _rows.matrix(problem._rows)
-    whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows)
+    whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows) and means is None
     even = bool((weights == weights[0]).all())
     for block in _rows.blas_blocks(n, p * p, None if whole else _BLOCK):
         half = np.ones(block.stop - block.start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
         part, of_part = X[block], targets[block]
+        if means is not None and centre is not None:
+            part, of_part = (part - means).astype(problem.dtype), (of_part - centre).astype(problem.dtype)
         if not even:
             part, of_part = part * half[:, None], of_part * half[:, None]
         Q += part.T @ part  # recognised as symmetric: half the work
         B += part.T @ of_part
         squares += _square(of_part)
         if problem.fit_intercept:
-            sums += part.T @ half
-    if even:
-        for sum_of_products in (Q, B, sums):
-            sum_of_products *= weights[0]
-        squares *= float(weights[0])
-    total = float(weights.sum())
-    centre, means, constant = np.zeros(targets.shape[1]), np.zeros(p), 0.5 * squares
-    if problem.fit_intercept:
-        problem._fact("lipschitz", lambda: _packed_norm(Q, sums, total, problem))
-        means, centre = sums / total, (weights @ targets.astype(np.float64, copy=False)) / total
-        Q -= total * np.outer(means, means)
-        B -= total * np.outer(means, centre)
-        constant -= 0.5 * total * float(centre @ centre)
-    norm = _norm(Q) + 2.0 * problem.l2
-    problem._fact("lipschitz", lambda: norm)
-    Q[np.diag_indices(p)] += 2.0 * problem.l2
-    return Gram(Q, B, constant, means, centre, norm)
+            of_columns += part.T @ half
+            of_targets += half @ of_part.astype(np.float64, copy=False)
+    factor = float(weights[0]) if even else 1.0
+    for sum_of_products in (Q, B, of_columns, of_targets) if even else ():
+        sum_of_products *= factor
+    return _Sums(Q, B, of_columns, of_targets, factor * squares)
+
+
+def _are_far(sums: _Sums, total: float) -> bool:
+    """Tell whether centring would leave little of the squares of a column or of the targets."""
+    squares = np.diagonal(sums.Q)
+    left = squares - sums.of_columns**2 / total
+    of_targets = sums.squares - float(sums.of_targets @ sums.of_targets) / total
+    return bool((left < _FAR * squares).any() or of_targets < _FAR * sums.squares)
 
 
 def _square(Y: Array) -> float:
@@ -148,7 +184,7 @@ def minimise(
     certified, looked = has_gap(problem), math.inf
     if certified and not W.any() and _is_small(at_zero := _bound(problem, gram, W), tol):  # as good an answer as any
         x = _packed(problem, gram, W)
-        if observe(1, x, _trusted(problem, gram, at_zero, tol)):
+        if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
             return x, 1
     bound: Bound | None = None
     for iteration in range(1, max_iter + 1):
@@ -173,7 +209,7 @@ def minimise(
             arrived = moved <= goal * scale
         if arrived:
             x = _packed(problem, gram, W)
-            if observe(iteration, x, None if bound is None else _trusted(problem, gram, bound, tol)) or still:
+            if observe(iteration, x, None if bound is None else _trusted(problem, gram, W, bound, tol)) or still:
                 return x, iteration
             goal *= _TIGHTER
         bound = None
@@ -200,11 +236,17 @@ def _is_small(bound: Bound, tol: float) -> bool:
     return bound.gap <= tol * abs(bound.objective)
 
 
-def _trusted(problem: Problem, gram: Gram, bound: Bound, tol: float) -> Bound | None:
-    """Return a bound on what the data would say; None if rounding may have made what the tolerance asks for."""
-    rounding = _ROUNDING * float(np.finfo(np.float64).eps) * gram.constant
-    exact = problem.dtype == np.float64 and rounding <= _LITTLE * tol * abs(bound.objective)
-    return Bound(bound.objective, bound.gap + rounding) if exact else None
+def _trusted(problem: Problem, gram: Gram, W: Array, bound: Bound, tol: float) -> Bound | None:
+    """Return a bound on what the data would say; None if rounding may have made what the tolerance asks for.
+
+    Rounding is that of the largest numbers that were added: squares of the targets and of predictions that nothing cancels,
+    as they were before anything was centred.
+    """
+    if problem.dtype != np.float64 or ignores_constants(problem):  # whose gap needs the best constant
+        return None
+    largest = gram.squares + float(((gram.sizes @ np.abs(W)) ** 2).sum())
+    rounding = _ROUNDING * float(np.finfo(np.float64).eps) * largest
+    return Bound(bound.objective, bound.gap + rounding) if rounding <= _LITTLE * tol * abs(bound.objective) else None
 
 
 def _bound(problem: Problem, gram: Gram, W: Array) -> Bound:

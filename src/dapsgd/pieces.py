@@ -9,6 +9,7 @@ piece becomes zero; which pieces must be cut is for gradients to find out.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,11 +64,10 @@ def improve(problem: Problem, x: Array) -> tuple[Point, int] | None:
     point = Point(x, predictions, problem.smooth_value(x, predictions) + problem.penalty(x))
     for steps in range(1, _STEPS + 1):
         better = _step(problem, point)
-        if better is None:
-            return (point, steps - 1) if steps > 1 else None
-        gained, point = point.objective - better.objective, better
-        if gained <= _ROUNDING * abs(point.objective):
-            break
+        gained = 0.0 if better is None else point.objective - better.objective
+        if better is None or gained <= _ROUNDING * abs(point.objective):
+            return (better or point, steps) if steps > 1 else None
+        point = better
     return point, steps
 
 
@@ -76,7 +76,7 @@ def _step(problem: Problem, point: Point) -> Point | None:
     p, q = problem.p, problem._targets.shape[1]
     w = point.x[:p].reshape(p, q).astype(np.float64)
     pieces = find_pieces(problem._bound, w)
-    if not 0 < len(pieces.slopes) + q <= min(_MOST, max(_ALWAYS, math.sqrt(_PASSES * p * q))):
+    if len(pieces.slopes) + q > min(_MOST, max(_ALWAYS, math.sqrt(_PASSES * p * q))):
         return None
     found = _direction(problem, point, pieces)
     return None if found is None else _search(problem, point, w, pieces, *found)
@@ -132,13 +132,13 @@ def _direction(problem: Problem, point: Point, pieces: Pieces) -> tuple[Array, A
     H = np.zeros((k + free, k + free))
     H[np.arange(k), np.arange(k)] = 2.0 * problem.l2 * sizes
     bent = _second_derivatives(problem, point.predictions)
-    for j, other in combinations_with_replacement(range(q), 2):
-        if (j, other) in bent:
-            (left, columns), (right, others) = parts[j], parts[other]
-            block = columns.T @ (bent[j, other][:, None] * others)
-            H[np.ix_(left, right)] += block
-            if j != other:
-                H[np.ix_(right, left)] += block.T
+    together = isinstance(problem.loss, Multinomial)
+    for j, other in combinations_with_replacement(range(q), 2) if together else ((j, j) for j in range(q)):
+        (left, columns), (right, others) = parts[j], parts[other]
+        block = columns.T @ (bent(j, other)[:, None] * others)
+        H[np.ix_(left, right)] += block
+        if j != other:
+            H[np.ix_(right, left)] += block.T
     step = _solve(H, np.concatenate([slopes, gradient[p:].ravel()]))
     if step is None:
         return None
@@ -157,13 +157,13 @@ def _columns(problem: Problem, labels: Array) -> tuple[Array, Array] | None:
     return of[starts], np.add.reduceat(columns, starts, axis=1) if len(starts) else columns
 
 
-def _second_derivatives(problem: Problem, predictions: Array) -> dict[tuple[int, int], Array]:
-    """Return the second derivatives of the mean loss in every two predictions of a row where they are not zero."""
-    q = predictions.shape[1]
+def _second_derivatives(problem: Problem, predictions: Array) -> Callable[[int, int], Array]:
+    """Return a function of two targets: the second derivatives of the mean loss in every row's predictions of them."""
     if isinstance(problem.loss, Multinomial):
-        bent = problem.loss.second_derivatives(predictions.astype(np.float64)) * (problem._weights / problem.n)
-        return {(j, k): bent[j, k] for j in range(q) for k in range(q)}
-    return dict.fromkeys(((j, j) for j in range(q)), problem.second_derivatives(predictions))
+        bent, weights = problem.loss.second_derivatives(predictions.astype(np.float64)), problem._weights / problem.n
+        return lambda j, k: weights * bent(j, k)
+    of_all = problem.second_derivatives(predictions)
+    return lambda j, k: of_all
 
 
 def _solve(H: Array, slopes: Array) -> Array | None:

@@ -164,8 +164,8 @@ class Problem:
         """Return a bound on how much the objective at w is above the optimum.
 
         Known for the built-in losses with any regulariser if ``l2`` is positive, and without for regularisers that are norms:
-        L1, group lasso, sparse group lasso, nuclear norm, SLOPE, the fused lasso without L1 part, for the elastic net and for
-        bounds on both sides. Infinite where the point gives no bound.
+        L1, group lasso, sparse group lasso, nuclear norm, SLOPE, the fused lasso (of several targets if it has an L1 part), for
+        the elastic net and for bounds on both sides. Infinite where the point gives no bound.
 
         Raises
         ------

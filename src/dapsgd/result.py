@@ -159,7 +159,8 @@ class Result:
     gap : float
         The duality gap of ``x``: the objective is at most this much above the optimum. NaN where no dual is known.
     converged : bool
-        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known.
+        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known;
+        at zero with the best intercept, if there is one.
     iterations : int
         Master iterations; each is one applied update.
     passes : float

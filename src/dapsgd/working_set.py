@@ -52,6 +52,7 @@ _SMALL = 256  # columns, whose Gram matrix is always cheap
 _TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
+_LARGEST_JOINT = 2000  # coordinates, if every class has its own
 _MOST_JUMPS = 100
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
@@ -75,8 +76,9 @@ _compiled: set[tuple[Any, ...]] = set()  # the kinds of runs that have been
 def can_solve(problem: Problem) -> bool:
     """Tell whether the regulariser falls into units, and the loss has second derivatives that are known here."""
     bent = has_second_derivatives(problem.loss, problem._targets.shape[1])
-    # Nothing else keeps the coefficients of classes that can be told apart from growing, and Newton steps make them grow fast.
-    held = problem.l2 > 0.0 or not (isinstance(problem.loss, Multinomial) and isinstance(problem._bound, (Box, Zero)))
+    # Without a penalty the coefficients of classes that can be told apart grow for ever, and by Newton steps fast.
+    loose = isinstance(problem._bound, (Box, Zero)) or getattr(problem._bound, "lam", 1.0) == 0.0
+    held = problem.l2 > 0.0 or not (loose and isinstance(problem.loss, Multinomial))
     return bent and held and falls_apart(problem)
 
 
@@ -448,8 +450,9 @@ class _JointSearch(_Search):
     def _newton_step(self, goal: float) -> bool:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
         q = self._z.shape[1]
+        if self.is_large():  # before there is such a matrix
+            return False
         matrix, border = self._joint_model()
-        self._matrix = matrix
         before, at_free = self._z[self._rows].reshape(-1, 1), self._free_slopes.reshape(-1, 1)
         matrix, slopes = border.without(matrix, self._slopes[self._rows].reshape(-1, 1), at_free)
         alone = has_trait(type(self._problem._bound), "elementwise")
@@ -475,20 +478,25 @@ class _JointSearch(_Search):
             self.predictions -= self._problem.dtype.type(common)
         return moved
 
+    def is_large(self) -> bool:
+        """Tell whether the model would be too large a matrix."""
+        return self._z.shape[1] * len(self._rows) > _LARGEST_JOINT
+
     def _free_step(self) -> Array:
         inverse = np.linalg.pinv(self._free_products(self._second_derivatives()), _COMMON, hermitian=True)
         step: Array = -(inverse @ self._free_slopes.reshape(-1)).reshape(self._free_slopes.shape)
         return step
 
-    def _second_derivatives(self) -> Array:
-        """Return the second derivatives of the mean loss in the predictions of every row, shape (q, q, n)."""
-        result: Array = self._problem.loss.second_derivatives(self.predictions.astype(np.float64))
-        return result * (self._problem._weights / self._problem.n)
+    def _second_derivatives(self) -> Callable[[int, int], Array]:
+        """Return a function of two classes: the second derivatives of the mean loss in every row's predictions of them."""
+        problem = self._problem
+        bent, weights = problem.loss.second_derivatives(self.predictions.astype(np.float64)), problem._weights / problem.n
+        return lambda j, k: weights * bent(j, k)
 
-    def _free_products(self, bent: Array) -> Array:
+    def _free_products(self, bent: Callable[[int, int], Array]) -> Array:
         """Return the second derivatives in the intercepts, shape (q, q); of none without them."""
-        result: Array = bent.sum(axis=2)
-        return result if self._free.size else result[:0, :0]
+        classes = range(self._free.shape[1] if self._free.size else 0)
+        return np.array([[float(bent(j, k).sum()) for k in classes] for j in classes]).reshape(len(classes), len(classes))
 
     def _joint_model(self) -> tuple[Array, Border]:
         """Return the second derivatives in the coordinates of the set, and what they have beside it."""
@@ -497,10 +505,11 @@ class _JointSearch(_Search):
         matrix, products = np.empty((count, q, count, q)), np.zeros((count, q, q if self._free.size else 0))
         for j, k in combinations_with_replacement(range(q), 2):
             sign = 1.0 if j == k else -1.0  # that of the second derivatives: products are made of roots of weights
-            block = sign * self._columns.gram(sign * bent[j, k])
+            weights = bent(j, k)
+            block = sign * self._columns.gram(sign * weights)
             matrix[:, j, :, k] = matrix[:, k, :, j] = block
             if self._free.size:
-                beside = self._columns.transpose_times(bent[j, k][:, None].astype(self._problem.dtype))[:, 0]
+                beside = self._columns.transpose_times(weights[:, None].astype(self._problem.dtype))[:, 0]
                 products[:, j, k] = products[:, k, j] = beside
         matrix = matrix.reshape(count * q, count * q)
         matrix[np.diag_indices(len(matrix))] *= 1.0 + _RIDGE

@@ -34,7 +34,7 @@ LOSSES: dict[str, type] = {
     "poisson": Poisson,
 }
 
-_FEW_CLASSES = 20  # whose second derivatives, of every two, are not too many
+_FEW_CLASSES = 10  # whose second derivatives, of every two, are not too many
 
 
 def is_quadratic(loss: Any) -> bool:

@@ -1,6 +1,7 @@
 """The multinomial logistic loss."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,13 +71,11 @@ class Multinomial(NamedTuple):
         """The largest norm of the gradient."""
         return math.sqrt(2.0) * self.scale
 
-    def second_derivatives(self, predictions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the second derivatives of each row's loss in its predictions, shape (K, K, n); called from Python."""
+    def second_derivatives(self, predictions: np.ndarray[Any, Any]) -> Callable[[int, int], np.ndarray[Any, Any]]:
+        """Return a function of two classes: each row's second derivatives in their predictions; called from Python."""
         shares = np.exp(predictions - predictions.max(axis=1, keepdims=True)).T
         shares /= shares.sum(axis=0)
-        result = -self.scale * shares[:, None] * shares
-        result[np.diag_indices(len(shares))] += self.scale * shares
-        return result
+        return lambda j, k: self.scale * shares[j] * (float(j == k) - shares[k])
 
     def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the conjugate of each row's loss; called from Python."""

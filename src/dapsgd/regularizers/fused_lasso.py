@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import non_negative, validated
-from .._jit import kernel
+from .._jit import kernel, run
 from .._loops import copy, fill
 from ._elementwise import soft_threshold, sum_abs
 
@@ -72,6 +72,15 @@ class FusedLasso(NamedTuple):
         if self.l1 > 0.0:
             soft_threshold(out, step * self.l1, out)
 
+    def ball_scale(self, v: Array) -> float:
+        """Return the largest factor up to 1 that brings v into the ball of the dual norm, which there is with an L1 part.
+
+        In it are the sums of a slope from -l1 to l1 for every entry, and of differences of heights from -lam to lam that
+        begin and end at zero.
+        """
+        rows = np.ascontiguousarray(v.reshape(len(v), -1), dtype=np.float64)
+        return float(run(scale_into_ball, rows, self.lam, self.l1))
+
     def lam_max(self, gradient: Array) -> float:
         """Return the smallest strength whose answer is constant, given the gradient at the best constant.
 
@@ -121,6 +130,35 @@ class FusedLasso(NamedTuple):
         columns = math.prod(shape[1:])
         fused = 2.0 * self.lam * math.sqrt(max(shape[0] - 1, 0) * columns)
         return fused + self.l1 * math.sqrt(shape[0] * columns)
+
+
+@kernel
+def is_in_ball(v: Array, scale: float, lam: float, l1: float) -> bool:
+    """Tell whether ``scale * v`` is in the ball: whether heights stay between -lam and lam and come back to zero."""
+    for k in range(v.shape[1]):
+        low, high = 0.0, 0.0  # the heights that can be reached
+        for j in range(v.shape[0]):
+            low, high = max(low + scale * v[j, k] - l1, -lam), min(high + scale * v[j, k] + l1, lam)
+            if low > high:
+                return False
+        if low > 0.0 or high < 0.0:
+            return False
+    return True
+
+
+@kernel
+def scale_into_ball(v: Array, lam: float, l1: float) -> float:
+    """Find the largest factor up to 1 that brings v into the ball, by bisection from below."""
+    if is_in_ball(v, 1.0, lam, l1):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if is_in_ball(v, middle, lam, l1):
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @kernel
