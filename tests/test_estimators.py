@@ -941,3 +941,22 @@ def test_a_column_that_is_spelt_nearly_so_is_named(tmp_path):
     by_number = DAPRegressor("l1", 0.1).fit(pd.DataFrame(X, columns=np.arange(P) + 400.5), Y)
     with pytest.raises(ValueError, match=r"lacks 1 of the 8 columns that the model was fitted to: '400\.5'"):
         by_number.predict(pd.DataFrame(X, columns=[1.0, *(np.arange(1, P) + 400.5)]))
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(P)])
+    doubled = frame.rename(columns={"x1": "x0"})
+    model = DAPRegressor("l1", 0.1).fit(frame, Y)
+    for use in (lambda: model.predict(doubled), lambda: DAPRegressor("l1", 0.1).fit(doubled, Y)):
+        with pytest.raises(ValueError, match="X must have one column named 'x0'; it has 2"):
+            use()
+    with pytest.raises(ValueError, match="It has 'X0': rename that if it is 'x0'"):
+        model.predict(frame.rename(columns={"x0": "X0"}))
+
+
+def test_what_a_search_chose_is_told():
+    model = DAPRegressorCV("elastic_net", alphas=3, l1_ratio=[0.2, 0.8], cv=3).fit(X, Y)
+    assert f"l1_ratio {model.l1_ratio_:.4g}, chosen by cross-validation" in str(model)
+    with pytest.raises(TypeError, match="how many strengths to try, or a list"):
+        DAPRegressorCV("l1", alphas=0.1).fit(X, Y)

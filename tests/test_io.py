@@ -356,6 +356,7 @@ BAD_TEXT = {
         "'b'; it has 'B': rename that if it is 'b'",
     ),
     "row.csv": ("1,2\n3,4\n", {"target": None, "features": ["a", "b"], "header": True}, "nothing but numbers: is it a row?"),
+    "either.csv": ("s1,0.5,0.1,0.7,y\ns2,1,2,3,4\n", {}, "line 1 may be names or a row"),
     "words.csv": ("a,b\n3,4\n", {"header": False}, "as a header does; leave header=False out"),
     "zero.csv": ("a,b,y\n1,2,3\n", {"zero_based": True}, "zero_based means nothing"),
     "label.svm": ("x 1:2\n", {}, "line 1: the label must be a number; got 'x'"),
@@ -717,3 +718,14 @@ def test_line_breaks_between_quotes_do_no_harm_in_a_large_file(tmp_path, arrow_a
     path.write_text("\n".join(["note,a,y", *lines, "last,x,1"]))
     with pytest.raises(ds.FileFormatError, match="line 152, column 'a': 'x' is not a number"):
         io.read(path, "y", drop="note")
+
+
+def test_wavelengths_are_names_and_numbers_in_no_order_need_a_word(tmp_path):
+    path = tmp_path / "spectra.csv"
+    path.write_text("sample,900.5,902.5,904.5,y\na,1,2,3,4\nb,5,6,7,8\n")
+    assert io.read(path, "y", drop="sample").feature_names == ("900.5", "902.5", "904.5")
+    path.write_text("a,0.9,0.2,0.5,4\nb,5,6,7,8\n")
+    with pytest.raises(ds.FileFormatError, match="say header=True or header=False"):
+        io.read(path, -1, drop=0)
+    assert len(io.read(path, -1, drop=0, header=False).y) == 2
+    assert len(io.read(path, -1, drop=0, header=True).y) == 1

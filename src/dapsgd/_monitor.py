@@ -28,6 +28,7 @@ __all__ = ["Checkup", "RunMonitor"]
 Array = np.ndarray[Any, Any]
 
 _CLOSER = 0.01  # of the tolerance: where columns are correlated a small residual may still be far from the optimum
+_ROUGHLY = 1e-3  # how well an intercept is known where only a scale is asked for
 _ROUNDING = 1e5  # times the precision of a number: no residual is asked to be smaller
 _BLOWN_UP = 1e4  # an objective this many times that of the starting point, or of zero, is on its way to infinity
 
@@ -178,7 +179,7 @@ class RunMonitor:
         gradient = problem.packed_gradient(zero, np.zeros_like(problem._targets))
         size = float(np.linalg.norm(gradient.ravel()))
         if problem.fit_intercept and not isinstance(problem._rows, FarRows):
-            zero = best_constant(problem)
+            zero = best_constant(problem, tol=_ROUGHLY, max_iter=100)
             gradient = problem.packed_gradient(zero)
         residual = problem.packed_residual(zero, gradient, spend=True)
         return (residual if residual > 100.0 * np.finfo(self._problem.dtype).eps * size else size) or 1.0
@@ -245,8 +246,9 @@ class RunMonitor:
 
     def _is_enough(self, certificate: Certificate) -> bool:
         """Tell whether to stop here."""
-        close = math.isfinite(certificate.gap) or certificate.residual <= self._residual_tol * self.scale
-        return certificate.converged and close
+        if not certificate.converged:
+            return False
+        return math.isfinite(certificate.gap) or certificate.residual <= self._residual_tol * self.scale
 
     def _distance(self, x: Array) -> float:
         if self._x_star is None:

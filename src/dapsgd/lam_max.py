@@ -33,11 +33,11 @@ def best_unseen(problem: Problem, fused: bool) -> Array:
     return best_constant(problem) if problem.fit_intercept else np.zeros(problem.packed_shape, problem.dtype)
 
 
-def best_constant(problem: Problem, l2: float = 0.0, tol: float = 1e-12) -> Array:
+def best_constant(problem: Problem, l2: float = 0.0, tol: float = 1e-12, max_iter: int = 10_000) -> Array:
     """Return zeros and the best intercept, packed; ``l2`` times its square draws it towards zero."""
     reduced = _reduced(problem, np.ones(problem.n), l2=l2)
     result = np.zeros(problem.packed_shape, problem.dtype)
-    result[problem.p] = _solved(reduced, tol)[0]
+    result[problem.p] = _solved(reduced, tol, max_iter)[0]
     return result
 
 
@@ -59,7 +59,7 @@ def _best_equal(problem: Problem) -> Array:
         l2=problem.l2 * problem.p / size**2,
         fit_intercept=problem.fit_intercept,
     )
-    fitted = _solved(reduced, 1e-12)
+    fitted = _solved(reduced, 1e-12, 10_000)
     result = np.empty(problem.packed_shape, problem.dtype)
     result[: problem.p] = fitted[0] / size
     result[problem.p :] = fitted[1:] - centre * fitted[0] / size
@@ -75,8 +75,8 @@ def _reduced(problem: Problem, column: Array, regularizer: Any = None, **options
     return Problem(X, targets, problem.loss, regularizer or Zero(), sample_weight=problem._weights, **options)
 
 
-def _solved(reduced: Problem, tol: float) -> Array:
+def _solved(reduced: Problem, tol: float, max_iter: int) -> Array:
     from .fista import minimise
 
     start = reduced.pack(np.zeros(reduced.shape))
-    return minimise(reduced, start, tol=tol, scale=reduced.packed_residual(start), max_iter=10_000).x
+    return minimise(reduced, start, tol=tol, scale=reduced.packed_residual(start), max_iter=max_iter).x

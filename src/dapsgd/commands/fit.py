@@ -17,6 +17,7 @@ from .._disk_cache import is_cold
 from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
+from ..io._formats import check_path, format_of
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
 from ._groups import parse_groups
@@ -29,6 +30,7 @@ _REGRESSION = ("squared", "huber", "poisson")
 _CLASSIFICATION = ("logistic", "multinomial", "squared_hinge")
 _ENOUGH_ROWS = 20  # to see that a column counts them
 _MOST_CLASSES = 20  # that nobody wonders about
+_FEW_VALUES = 10  # of whole numbers, which may stand for classes
 
 
 def run(
@@ -58,6 +60,8 @@ def run(
     kept = _check_checkpoint(checkpoint, resume, out, data)
     if kept and "cv" in options:
         raise ValueError("--checkpoint keeps one run; with --cv, which makes many, leave it out")
+    if "target" not in reading and format_of(check_path(data)).look is not None:  # a table of columns
+        raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
     start = time.perf_counter()
     dataset = load_data(data, reading, convert_it=convert_it, cache=cache, progress=progress)
     if dataset.y is None:
@@ -231,7 +235,8 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
         return "classification", "the target is text"
     if y.ndim == 1 and len(y) > 2 and len(np.unique(y)) == 2:
         return "classification", "the target has two values"
-    return "regression", "the target is numbers"
+    whole = y.ndim == 1 and len(np.unique(y)) <= _FEW_VALUES < len(y) and bool((y == np.floor(y)).all())
+    return "regression", "the target is numbers" + "; --task classification if they stand for classes" * whole
 
 
 def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any, names: Sequence[str]) -> Any:

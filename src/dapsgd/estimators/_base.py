@@ -38,7 +38,15 @@ from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
 from ..result import Result
 from ..solve import solve
-from ._frames import check_frame, names_of, names_of_numbers, naming_text, refuse_text, refuse_text_columns
+from ._frames import (
+    check_frame,
+    names_of,
+    names_of_numbers,
+    naming_text,
+    refuse_text,
+    refuse_text_columns,
+    refuse_twice,
+)
 from ._penalties import make_penalty
 from ._stream import Stream, take_batch
 
@@ -96,6 +104,7 @@ class LinearModel(BaseEstimator):
 
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
+        refuse_twice(X)
         if not reset:
             X = self._by_name(X)
         if reset:
@@ -262,6 +271,7 @@ class LinearModel(BaseEstimator):
             "dtype": [np.float64, np.float32],
             "ensure_all_finite": False,
         }
+        refuse_twice(X)
         given = self._by_name(X)
         refuse_text(given)
         with naming_text(given), self._naming_columns(given):
@@ -283,8 +293,11 @@ class LinearModel(BaseEstimator):
             names, there = getattr(self, "feature_names_in_", None), names_of(X)
             if "feature names" not in str(error) or names is None or there is None:
                 raise
-            if not set(names) <= set(there):
-                raise ValueError(str(error).rstrip()) from None
+            missing = [str(name) for name in names if name not in there]
+            if missing:
+                near = meant(missing[0], [name for name in there if name not in names])
+                hint = "" if near is None else f"\nIt has {near!r}: rename that if it is {missing[0]!r}"
+                raise ValueError(str(error).rstrip() + hint) from None
             remedy = "X[list(model.feature_names_in_)] has the columns of the fit, in their order"
             raise ValueError(f"{str(error).rstrip()}\n{remedy}") from None
 
@@ -299,9 +312,6 @@ class LinearModel(BaseEstimator):
             near = meant(missing[0], [name for name in there if name not in names])
             hint = "" if near is None else f"; it has {near!r}: rename that if it is {missing[0]!r}"
             raise ValueError(f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {shown}{hint}")
-        twice = [name for name in names if there.count(name) > 1]
-        if twice:
-            raise ValueError(f"X must have one column named {twice[0]!r}; it has {there.count(twice[0])}")
         places = [there.index(name) for name in names]
         return X.iloc[:, places] if hasattr(X, "iloc") else X.select(names)
 

@@ -11,7 +11,15 @@ import numpy as np
 from .._checks import all_finite
 from .._summaries import counted
 
-__all__ = ["check_frame", "names_of", "names_of_numbers", "naming_text", "refuse_text", "refuse_text_columns"]
+__all__ = [
+    "check_frame",
+    "names_of",
+    "names_of_numbers",
+    "naming_text",
+    "refuse_text",
+    "refuse_text_columns",
+    "refuse_twice",
+]
 
 
 @contextmanager
@@ -64,6 +72,14 @@ def refuse_text(X: Any) -> None:
     text = next((value for value in row if isinstance(value, (str, bytes))), None)
     if text is not None:
         raise ValueError(f"X must hold numbers only; got the text {str(text)!r}: code its column as numbers, or drop it")
+
+
+def refuse_twice(X: Any) -> None:
+    """Raise if two columns of a frame have one name."""
+    names = names_of(X) or []
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise ValueError(f"X must have one column named {twice!r}; it has {names.count(twice)}")
 
 
 def names_of(X: Any) -> list[str] | None:

@@ -120,7 +120,8 @@ class CrossValidated(LinearModel):
     def _about_fit(self) -> dict[str, str]:
         lines = super()._about_fit()
         if hasattr(self, "alpha_"):
-            lines["penalty"] += f", chosen by cross-validation{self._edge()}"
+            ratio = f", l1_ratio {self.l1_ratio_:.4g}" if np.ndim(self.l1_ratio) == 1 and hasattr(self, "l1_ratio_") else ""
+            lines["penalty"] += f"{ratio}, chosen by cross-validation{self._edge()}"
         if hasattr(self, "path_"):
             lines["held out"] = about_scores(self._held_out())
             lines["work"] = f"{work(self.path_.results)}, after the folds"
@@ -144,6 +145,8 @@ class CrossValidated(LinearModel):
         if isinstance(unit, (Zero, Box)):
             raise ValueError(f"penalty must have a strength to choose; got {self.penalty!r}: fit it without cross-validation")
         if self.alphas is None or isinstance(self.alphas, numbers.Number):
+            if isinstance(self.alphas, numbers.Real) and not isinstance(self.alphas, numbers.Integral):
+                raise TypeError(f"alphas must be how many strengths to try, or a list of them; got {self.alphas!r}")
             count = positive_integer("alphas", 100 if self.alphas is None else self.alphas)
             return decreasing(alpha_max(problem, unit), count, self.eps, type(bind(unit, problem.shape)), "alphas")
         return checked_strengths("alphas", self.alphas)
@@ -245,7 +248,9 @@ class CrossValidated(LinearModel):
         return plot_cv(self, path)
 
     def plot_path(self, path: Any = None, names: Any = None) -> Figure:
-        """Draw the coefficients, fitted to all rows, against the strength; the largest, or the largest groups, are named.
+        """Draw the coefficients, fitted to all rows, against the strength; the largest at the chosen one are named.
+
+        So are groups that are largest there, and the bands that a fused lasso has there.
 
         Parameters
         ----------

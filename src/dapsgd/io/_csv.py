@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -108,11 +109,22 @@ def _look(path: Path, options: Options) -> _Layout:
     if options.header is False and words and len(found) == 2 and any(_is_number(field) for field in found[1][0]):
         leave_out = f"leave {argument('header', False)} out"
         raise FileFormatError(f"{path}: line 1 holds nothing but text, as a header does; {leave_out}")
+    if options.header is None and header and _looks_like_data(top):
+        either = " or ".join(argument("header", flag) for flag in (True, False))
+        raise FileFormatError(f"{path}: line 1 may be names or a row, as most of it are numbers in no order; say {either}")
     first, skip = found[1] if header else (top, 0)
     if header and len(first) != len(top):
         raise FileFormatError(f"{path}: line {skip + 1} has {len(first)} fields; the header has {len(top)}")
     names = [field.strip() for field in top] if header else None
     return _Layout(delimiter, names, len(top), first, skip, 8 * max(len(line), len(delimiter.join(first))))
+
+
+def _looks_like_data(fields: list[str]) -> bool:
+    """Tell whether most of a line are numbers with a point that neither rise nor fall, as wavelengths do that name columns."""
+    values = [float(field) for field in fields if field.strip() and _is_number(field) and not _is_missing(field)]
+    steps = [after - before for before, after in itertools.pairwise(values)]
+    sorted_ = all(step > 0.0 for step in steps) or all(step < 0.0 for step in steps)
+    return len(values) >= max(3, len(fields) // 2) and not sorted_ and any(not value.is_integer() for value in values)
 
 
 def _check_columns(path: Path, layout: _Layout, picked: Picked) -> None:
