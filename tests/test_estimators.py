@@ -960,3 +960,26 @@ def test_what_a_search_chose_is_told():
     assert f"l1_ratio {model.l1_ratio_:.4g}, chosen by cross-validation" in str(model)
     with pytest.raises(TypeError, match="how many strengths to try, or a list"):
         DAPRegressorCV("l1", alphas=0.1).fit(X, Y)
+
+
+def test_a_name_has_one_colour_in_all_panels():
+    palette = {}
+    first = plots._colours(["a", "b", "c"], palette)
+    second = plots._colours(["c", "d", "a"], palette)
+    assert second[0] == first[2]
+    assert second[2] == first[0]
+    assert len({*first, second[1]}) == 4
+    many = [plots._colours([f"{panel}{k}" for k in range(6)], palette) for panel in "uvw"]
+    assert all(len(set(colours)) == 6 for colours in many)
+
+
+def test_a_search_with_nothing_to_learn_warns():
+    with pytest.warns(UserWarning, match="y is the same in every row"):
+        model = DAPRegressorCV("l1", alphas=3, cv=2).fit(X, np.full(N, 2.0))
+    assert model.predict(X) == pytest.approx(np.full(N, 2.0))
+
+
+def test_the_summary_of_a_search_tells_what_is_of_all_strengths_and_what_of_one():
+    lines = str(DAPRegressorCV("l1", alphas=3, cv=2).fit(X, Y)).splitlines()
+    assert any(line.strip().startswith("work") and line.endswith("for 3 strengths, after the folds") for line in lines)
+    assert any(line.split()[:3] == ["message", "at", "the"] for line in lines)

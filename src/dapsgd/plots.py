@@ -132,11 +132,12 @@ def plot_path(
     columns = min(targets, 3)
     lines = -(-targets // columns)
     figure = pyplot().figure(figsize=(_PATH_WIDTHS[columns] * columns, 3.8 * lines), layout="constrained")
+    palette: dict[str, Any] = {}  # what has one name has one colour, in all panels
     for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
         if k >= targets:
             ax.remove()
             continue
-        _draw_lines(ax, found.lams, coefs[:, k], names, groups, steps, chosen)
+        _draw_lines(ax, found.lams, coefs[:, k], names, groups, steps, chosen, palette)
         if targets > 1:
             ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
         ax.set_ylabel(short_names([label])[0], parse_math=False)
@@ -149,7 +150,9 @@ def plot_path(
     return figure
 
 
-def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, groups: Any, steps: bool, chosen: float | None) -> None:
+def _draw_lines(
+    ax: Any, lams: Any, coefs: Any, names: Any, groups: Any, steps: bool, chosen: float | None, palette: dict[str, Any]
+) -> None:
     """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
     at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
     lines = named_lines(coefs[:, at] if coefs[:, at].any() else coefs[:, -1], coefs[:, -1], names, groups, steps)
@@ -157,8 +160,8 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, groups: Any, steps: 
     if rest.size:
         label = ["other columns"] + ["_"] * (rest.size - 1)
         ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
-    colours = pyplot().get_cmap("tab10").colors
-    for line, colour in reversed(list(zip(lines, colours, strict=False))):  # where lines coincide the first is seen
+    colours = _colours([line.name for line in lines], palette)
+    for line, colour in reversed(list(zip(lines, colours, strict=True))):  # where lines coincide the first is seen
         ax.plot(lams, coefs[line.places].T, color=colour, linewidth=1.2)
     ends, texts = [coefs[line.places[0], -1] for line in lines], short_names([line.name for line in lines])
     order = np.argsort(ends)
@@ -169,6 +172,21 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, names: Any, groups: Any, steps: 
         lead = {"arrowstyle": "-", "color": colours[k], "linewidth": 0.6, "relpos": (0.0, 0.5), "shrinkB": 0.0}
         place: dict[str, Any] = {"xytext": (1.05, height), "textcoords": "axes fraction", "annotation_clip": False}
         ax.annotate(texts[k], (lams[-1], ends[k]), arrowprops=lead, **place, **style)
+
+
+def _colours(names: list[str], palette: dict[str, Any]) -> list[Any]:
+    """Return a colour for each name: the one that it had before, unless another name here has it; all are different."""
+    free = list(pyplot().get_cmap("tab10").colors)
+    found = []
+    for name in names:
+        colour = palette.get(name)
+        if colour not in free:
+            unused = [one for one in free if one not in palette.values()]
+            colour = (unused or free)[0]
+        free.remove(colour)
+        palette.setdefault(name, colour)
+        found.append(colour)
+    return found
 
 
 def short_names(names: Any) -> list[str]:

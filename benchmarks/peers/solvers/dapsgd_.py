@@ -10,6 +10,7 @@ from . import tolerances
 PACKAGE = "dapsgd"
 VARIANTS = ("", "rows", "dap-svrg-1", "dap-svrg-2")
 BUDGETS = tolerances()
+LARGE = 100_000_000  # entries
 
 
 def refuses(spec, variant):
@@ -18,8 +19,8 @@ def refuses(spec, variant):
 
 
 def by_columns(spec):
-    """Tell whether columns are what ``auto`` works on."""
-    return spec.penalty in ("l1", "group")
+    """Tell whether columns are what ``auto`` works on; large data, which is mapped, it reads by rows."""
+    return spec.penalty in ("l1", "group") and spec.n * spec.p < LARGE
 
 
 def make(problem, X=None):

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._arguments import argument
 from .._checks import known_name, positive_integer
 from .._progress import counting
-from .._summaries import about_scores, work
+from .._summaries import about_scores, counted, work
 from .._terms import bind
 from ..losses import Squared
 from ..path import Path, checked_strengths, decreasing, path_of, with_strength
@@ -72,6 +72,8 @@ class CrossValidated(LinearModel):
     def _search(self, data: Data, loss: Any, classifier: bool) -> None:
         """Score every strength on every fold, choose one, and keep the answer on all rows."""
         known_name("rule", self.rule, ("best", "one_se"))
+        if (data.y == data.y[:1]).all():
+            warnings.warn("y is the same in every row: there is nothing to learn, and any strength is as good", stacklevel=3)
         problem = self._pose(data.X, data.targets, loss, normalised(data.weights))
         ratios, multiple = self._ratios()
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
@@ -124,7 +126,9 @@ class CrossValidated(LinearModel):
             lines["penalty"] += f"{ratio}, chosen by cross-validation{self._edge()}"
         if hasattr(self, "path_"):
             lines["held out"] = about_scores(self._held_out())
-            lines["work"] = f"{work(self.path_.results)}, after the folds"
+            count = len(self.path_.results)
+            lines["work"] = f"{work(self.path_.results)}, for {counted(count, 'strength')}, after the folds"
+            lines["message"] = f"at the chosen strength {lines['message']}"
         return lines
 
     def _ratios(self) -> tuple[list[Any], bool]:
