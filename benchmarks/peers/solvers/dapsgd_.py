@@ -19,8 +19,8 @@ def refuses(spec, variant):
 
 
 def by_columns(spec):
-    """Tell whether columns are what ``auto`` works on; large data, which is mapped, it reads by rows."""
-    return spec.penalty in ("l1", "group") and spec.n * spec.p < LARGE
+    """Tell whether columns are what ``auto`` works on; large dense data, which is mapped, it reads by rows."""
+    return spec.penalty in ("l1", "group") and (spec.nonzeros > 0 or spec.n * spec.p < LARGE)
 
 
 def make(problem, X=None):
