@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dapsgd as ds
+from dapsgd._disk_cache import cache_folder
 
 from . import cases
 
@@ -444,3 +445,25 @@ def test_a_model_of_ones_own_class_in_a_file(tmp_path):
     with pytest.raises(ValueError, match="penalty was an object of the class Right, which the model file does not hold: set"):
         loaded.fit(X, Y)
     assert np.array_equal(loaded.set_params(penalty=Right(0.1)).fit(X, Y).coef_, model.coef_)
+
+
+_NAMED_AS_OURS = """
+from typing import NamedTuple
+class Ridge(NamedTuple):
+    lam: float
+    def value(self, w):
+        return FACTOR * self.lam * (w * w).sum()
+    def prox(self, v, step, out):
+        out[:] = v / (1.0 + 2.0 * FACTOR * self.lam * step)
+"""
+
+
+def test_a_class_that_only_says_it_is_of_the_package_is_not_kept_on_disk():
+    """As in the package's own examples: ``__name__`` is that of a module of ours, and every process makes the class anew."""
+    found = []
+    for factor in ("1.0", "3.0"):
+        scope = {"__name__": "dapsgd._trials"}
+        exec(_NAMED_AS_OURS.replace("FACTOR", factor), scope)
+        found.append(ds.prox(scope["Ridge"](0.5), [2.0], 1.0)[0])
+    assert found == [1.0, 0.5]
+    assert not any(b"Ridge" in path.read_bytes() for path in cache_folder().glob("dapsgd._handles.prox_entry-*.nbc"))

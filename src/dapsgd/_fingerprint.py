@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._jit import is_own
 from .rows import is_sparse
 
 __all__ = ["fact_of", "problem_facts"]
@@ -35,7 +36,7 @@ def _feed(update: Callable[[Any], None], value: Any) -> None:
     elif isinstance(value, (tuple, list)):
         kind = type(value)
         update(f"{kind.__module__}.{kind.__qualname__} {len(value)}".encode())
-        if kind.__module__.partition(".")[0] != __package__:
+        if not is_own(kind):
             for name, method in sorted(vars(kind).items()):
                 if not name.startswith("_") and hasattr(method, "__code__"):
                     _feed_code(update, method.__code__)

@@ -19,6 +19,7 @@ import functools
 import itertools
 import re
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,7 +28,18 @@ from ._disk_cache import cache_folder, make_cache
 from ._signals import no_signal_is_lost
 from .errors import CompilationError
 
-__all__ = ["address_of", "by_class", "compiled", "extern", "is_foreign", "kernel", "method_names", "run", "when_numba_loads"]
+__all__ = [
+    "address_of",
+    "by_class",
+    "compiled",
+    "extern",
+    "is_foreign",
+    "is_own",
+    "kernel",
+    "method_names",
+    "run",
+    "when_numba_loads",
+]
 
 _PACKAGE = __package__ or "dapsgd"
 _lock = threading.RLock()  # guards the three lists below and every call into numba's registries
@@ -149,12 +161,19 @@ def is_foreign(argument: Any) -> bool:
     if not isinstance(argument, tuple):
         return False
     kind = type(argument)
-    if kind is not tuple and kind.__module__.partition(".")[0] != _PACKAGE:
+    if kind is not tuple and not is_own(kind):
         return True
     for part in argument:  # noqa: SIM110
         if isinstance(part, tuple) and is_foreign(part):
             return True
     return False
+
+
+@functools.cache
+def is_own(kind: type) -> bool:
+    """Tell whether a class is found in this package under its name; one that an example of ours defines only says it is."""
+    module = kind.__module__
+    return module.partition(".")[0] == _PACKAGE and getattr(sys.modules.get(module), kind.__qualname__, None) is kind
 
 
 @contextlib.contextmanager
