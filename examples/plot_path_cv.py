@@ -14,10 +14,13 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from dapsgd import DAPRegressorCV
 
 # %%
-# The diabetes data that comes with scikit-learn: ten measurements, with all their products and squares 65 columns.
+# The diabetes data that comes with scikit-learn: ten measurements, with their products and squares 64 columns. The square of
+# ``sex``, which has two values, is left out: it would say what ``sex`` says, and either of them could have the coefficient.
 
 data = load_diabetes()
-X = StandardScaler().fit_transform(PolynomialFeatures(2, include_bias=False).fit_transform(data.data))
+products = PolynomialFeatures(2, include_bias=False)
+X = StandardScaler().fit_transform(products.fit_transform(data.data))
+X = X[:, products.get_feature_names_out(data.feature_names) != "sex^2"]
 y = data.target
 
 best = DAPRegressorCV("l1", alphas=40, eps=3e-3, cv=5).fit(X, y)

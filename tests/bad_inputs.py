@@ -128,7 +128,7 @@ FILES = {
     "a column without any value": (read("hollow.csv"), FORMAT, "column 'b' is empty in every row"),
     "an infinite value": (read("infinite.csv"), FORMAT, "finite"),
     "a quote that does not end": (read("quote.csv"), FORMAT, "quote.csv"),
-    "text in another encoding": (read("latin.csv"), FORMAT, "utf-8"),
+    "text in another encoding": (read("latin.csv"), FORMAT, "UTF-8"),
     "a NUL in a CSV": (read("nul.csv"), FORMAT, "nul.csv"),
     "a column without a name": (read("unnamed.csv"), FORMAT, "no name"),
     "a target that is not there": (read("good.csv", target="c"), ValueError, "target"),

@@ -232,6 +232,23 @@ def test_what_does_not_converge_is_written_and_has_status_1():
     assert models.load("model.npz").coef_.shape == (P,)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), ", or try --standardize"),
+        (("--algorithm", "fista"), ", try --standardize, or use --algorithm auto"),
+        (("--standardize",), ""),
+        (("--standardize", "--algorithm", "fista"), ", or use --algorithm auto"),
+        (("--penalty", "box", "--bounds", "0", "1"), ""),
+        (("--dtype", "float32"), ", or use --dtype float64: float32 is good for about 1e-06"),
+    ],
+)
+def test_what_was_done_already_is_no_advice(options, said):
+    outcome = call("fit", "t.csv", "--target", "y", "--tol", "1e-14", "--max-passes", "1", *options)
+    assert outcome.exit_code == 1
+    assert f"): raise --max-passes or --tol{said}\n" in outcome.output
+
+
 def test_what_gives_nothing_to_learn_is_said():
     write("same.csv", y=np.ones(N))
     assert "the target is the same in every row" in done("fit", "same.csv", "--target", "y").output
@@ -469,6 +486,9 @@ WRONG = {
     "unknown drop": ((*FIT, "--drop", "z"), "--drop 'z'"),
     "drop the target": ((*FIT, "--drop", "y"), "--drop and --target"),
     "drop everything": (("fit", "small.csv", "--target", "y", "--drop", "a"), "no column left"),
+    "decimal for NPZ": (("fit", "t.npz", "--decimal", ","), "--decimal means nothing"),
+    "unknown decimal": ((*FIT, "--decimal", "x"), "--decimal must be a point or a comma"),
+    "decimal of NPY": (("predict", "good.npz", "t.npy", "--decimal", ","), "--decimal means nothing for t.npy"),
     "header for NPZ": (("fit", "t.npz", "--header"), "--header means nothing"),
     "names taken for numbers": (
         (*FIT, "--no-header"),
@@ -769,6 +789,13 @@ def test_the_accuracy_on_rows_held_out_is_said():
     assert "held_out_accuracy" not in json.loads(done(*FIT, "--cv", "3", "--eps", "0.1", "--json").stdout)
 
 
+def test_the_share_of_the_l1_norm_is_said():
+    fit = (*FIT, "--penalty", "fused_lasso", "--l1-ratio", "0.3", "--alpha", "0.01")
+    for text in (done(*fit).output, done("show", "model.npz").output):
+        assert "fused_lasso (l1_ratio 0.3) of strength 0.01\n" in text
+    assert json.loads(done(*fit, "--json").stdout)["l1_ratio"] == 0.3
+
+
 def test_whole_numbers_that_are_classes_have_no_point():
     outcome = done("fit", "t.svm", "--alpha", "0.01")
     for text in (outcome.output, done("show", "model.npz").output):
@@ -803,6 +830,20 @@ def test_pictures_of_a_cross_validation_and_a_model_shown_again():
     assert "--plot-cv needs --cv" in call("fit", "t.csv", "--target", "y", "--plot-cv", "a.png").output
 
 
+@pytest.mark.parametrize(("file", "target", "name"), [("t.csv", "y", "y"), ("bare.csv", "6", "column 6")])
+def test_the_one_target_is_named_in_pictures(file, target, name, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "save", lambda figure, path: drawn.append(figure.get_suptitle().replace("\n", " ")))
+    pictures = ("--plot", "c.png", "--plot-cv", "v.png", "--plot-path", "p.png")
+    done("fit", file, "--target", target, "--cv", "3", "--eps", "0.5", *pictures)
+    alpha = models.load("model.npz").alpha_
+    assert drawn == [
+        f"Coefficients for {name}: l1 of strength {alpha:.4g}",
+        f"Cross-validation of the strength of l1, for {name}, on 3 folds",
+        f"Coefficients for {name} along the strength of l1",
+    ]
+
+
 def test_several_targets_keep_their_names_in_pictures():
     write("two.csv", np.column_stack([X, Y]), -Y, (*NAMES, "now", "later"))
     done("fit", "two.csv", "--target", "now", "--target", "later", "--penalty", "nuclear", "--alpha", "0.1")
@@ -827,6 +868,84 @@ def test_names_of_rows_are_no_classes():
     write("names.csv", y=[f"sample {i}" for i in range(N)])
     assert "120 different texts, too many to be classes" in call("fit", "names.csv", "--target", "y").output
     assert "it needs a loss for classes" in call("fit", "words.csv", "--target", "y", "--loss", "squared").output
+
+
+@pytest.mark.parametrize(
+    ("write_number", "said"),
+    [
+        (lambda v: f"{1000 + v:,.3f}", "in line 2, which has separators of thousands; write numbers without them"),
+        (
+            lambda v: f"{v:.4f}".replace(".", ","),
+            "in line 2, which has a decimal comma; write numbers with a point, or say --decimal ,",
+        ),
+    ],
+)
+def test_numbers_of_another_country_are_no_classes(write_number, said):
+    write("t.csv", y=[write_number(v) for v in np.abs(Y)])
+    assert f"too many to be classes, such as '{write_number(abs(Y[0]))}' {said}" in call(*FIT).output
+    assert f"--target holds text, such as '{write_number(abs(Y[0]))}' {said}" in call(*FIT, "--loss", "squared").output
+    few = [write_number(v) for v in np.tile([1.5, 2.5, 3.5], N // 3)]
+    write("few.csv", y=few)
+    assert f"the target is text, such as '{few[0]}' {said.replace(';', ':')}" in done("fit", "few.csv", "--target", "y").output
+
+
+def test_decimal_commas_from_fit_to_predictions():
+    rows = [[f"{value}".replace(".", ",") for value in row] for row in np.column_stack([X, Y])]
+    Path("commas.csv").write_text("\n".join(map(";".join, [[*NAMES, "y"], *rows])))
+    Path("bare.csv").write_text("\n".join(";".join(row[:-1]) for row in rows))
+    done(*FIT)
+    done("predict", "model.npz", "t.csv", "--out", "points.csv")
+    refused = call("fit", "commas.csv", "--target", "y").output
+    assert "has a decimal comma; write numbers with a point, or say --decimal ," in refused
+    done("fit", "commas.csv", "--target", "y", "--decimal", ",")
+    for name in ("commas.csv", "bare.csv"):
+        done("predict", "model.npz", name, "--decimal", ",", "--out", "p.csv")
+        assert Path("p.csv").read_text() == Path("points.csv").read_text()
+
+
+def test_a_file_without_names_of_columns_says_that_they_are_taken_in_order():
+    done(*FIT)
+    write("bare.csv", X, None, None)
+    assert "bare.csv has no names of columns: they were taken in order" in done("predict", "model.npz", "bare.csv").stderr
+
+
+def test_several_shares_of_the_l1_norm_are_chosen_from():
+    shares = ("--penalty", "elastic_net", "--l1-ratio", "0.2", "--l1-ratio", "0.8")
+    about = json.loads(done(*FIT, *shares, "--cv", "3", "--json").stdout)
+    assert about["l1_ratio"] in (0.2, 0.8)
+    assert "--l1-ratio must be a number" in call(*FIT, *shares).output
+
+
+def test_a_header_of_wavelengths_alone_is_one():
+    wavelengths = [str(900 + 4 * j) for j in range(P)]
+    write("n.csv", names=(*wavelengths, "RON"))
+    done("fit", "n.csv", "--target", "RON", "--out", "n.npz")
+    done("predict", "n.npz", "n.csv", "--out", "p.csv")
+    expected = Path("p.csv").read_text()
+    write("new.csv", X[:, ::-1], None, wavelengths[::-1])
+    assert "120 predictions" in done("predict", "n.npz", "new.csv", "--out", "p.csv").output
+    assert Path("p.csv").read_text() == expected
+    write("rows.csv", X, None, None)
+    assert "120 predictions" in done("predict", "n.npz", "rows.csv", "--out", "p.csv").output
+    assert Path("p.csv").read_text() == expected
+    done("predict", "n.npz", "new.csv", "--keep", wavelengths[0], "--out", "p.csv")
+    assert Path("p.csv").read_text().startswith(f"{wavelengths[0]},prediction\n{X[0, 0]},")
+    write("spelt.csv", X, None, [f"{name}.0" for name in wavelengths])
+    assert "spelt.csv lacks 6 of 6 columns" in call("predict", "n.npz", "spelt.csv").output
+    write("others.csv", X, None, [*wavelengths[:5], "1000"])
+    assert "others.csv: line 1 may be names or a row" in call("predict", "n.npz", "others.csv").output
+    assert "others.csv lacks 1 of 6 columns: '920'" in call("predict", "n.npz", "others.csv", "--header").output
+
+
+def test_numbers_in_order_are_asked_about():
+    write("numbers.csv", names=[str(900 + 10 * j) for j in range(P + 1)])
+    for target in ("-1", "960"):
+        said = call("fit", "numbers.csv", "--target", target).output
+        assert "line 1 may be names or a row" in said
+        assert "say --header or --no-header" in " ".join(said.split())
+        assert "target 960" in done("fit", "numbers.csv", "--target", target, "--header").output
+    said = call("fit", "numbers.csv", "--target", "960", "--no-header").output
+    assert "'960' stands in its first line" in said
 
 
 def test_a_nuclear_norm_of_one_target_and_a_fit_of_one_row():

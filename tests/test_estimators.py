@@ -32,18 +32,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dapsgd as ds
 from dapsgd import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV, plots
-
-N, P, Q = 60, 8, 3
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((N, P)) * (RNG.random((N, P)) < 0.6) + 0.3
-W = np.array([1.0, -2.0, 0.0, 0.0, 0.5, 0.0, 0.0, 1.5])
-Y = X @ W + 0.7 + 0.5 * RNG.standard_normal(N)
-YS = X @ RNG.standard_normal((P, Q)) + RNG.standard_normal((N, Q))
-TWO = np.where(np.median(Y) < Y, "yes", "no")
-THREE = np.digitize(Y, np.quantile(Y, [0.3, 0.7]))
-COUNTS = RNG.poisson(np.exp(np.clip(0.3 * Y, -2.0, 2.0))).astype(float)
-WEIGHTS = RNG.random(N) + 0.1
-WEIGHTS[:5] = 0.0
+from tests.table import COUNTS, THREE, TWO, WEIGHTS, YS, N, P, Q, X, Y
 
 EXTRAS = {"box": {"bounds": (-5.0, 5.0)}}
 WITH_STRENGTH = [name for name in ds.REGULARIZERS if name not in ("zero", "box")]
@@ -353,6 +342,14 @@ def test_a_missed_tolerance_is_said(options):
         DAPRegressor(alpha=0.01, **options).fit(X, Y)
 
 
+def test_scorers_do_not_warn_of_names_that_an_array_lacks():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"w{j}" for j in range(P)])
+    model = DAPRegressorCV("fused_lasso", alphas=3, cv=3, scoring="r2").fit(frame, Y)  # warnings are errors here
+    DAPClassifierCV("l1", alphas=3, cv=3, scoring="accuracy").fit(frame, TWO).predict(frame)
+    assert model.feature_names_in_.tolist() == list(frame.columns)
+
+
 def test_stochastic_algorithms():
     options = {"algorithm": "dap-sgd", "workers": 1, "max_passes": 30, "tol": 0.0, "random_state": 3}
     first, second = (DAPRegressor(alpha=0.05, **options).fit(X, Y) for _ in range(2))
@@ -489,7 +486,13 @@ def test_pictures(tmp_path):
     for draw in (model.plot_cv, model.plot_path):
         plt.close(draw(tmp_path / "picture.png"))
         assert (tmp_path / "picture.png").stat().st_size > 1000
-    assert model.plot_coef().get_suptitle() == f"Coefficients: elastic_net of strength {model.alpha_:.4g}"
+    share = f"l1_ratio {model.l1_ratio_:g}"
+    assert model.plot_coef().get_suptitle() == f"Coefficients: elastic_net ({share}) of strength {model.alpha_:.4g}"
+    varied = f"strength of elastic_net ({share}, chosen of 2)"
+    assert model.plot_cv().get_suptitle().replace("\n", " ") == f"Cross-validation of the {varied}, on 3 folds"
+    assert model.plot_path().get_suptitle() == f"Coefficients along the {varied}"
+    assert f"elastic_net ({share}) of strength {model.alpha_:.6g}, both chosen by cross-validation" in str(model)
+    assert "both" not in str(DAPRegressorCV("elastic_net", l1_ratio=0.5, alphas=5, cv=3).fit(X, Y))
     plt.close("all")
 
 
@@ -602,6 +605,9 @@ def test_lines_that_end_together_have_one_name_and_those_that_end_at_zero_none()
     [
         (lambda: DAPRegressorCV(alpha=0.1), "DAPRegressorCV has no parameter 'alpha': the strengths that it tries are alphas"),
         (lambda: DAPClassifierCV("l1", n_alphas=7), "DAPClassifierCV has no parameter 'n_alphas': the strengths .* alphas"),
+        (lambda: DAPRegressor(lam=0.1), r"DAPRegressor has no parameter 'lam': the strength is alpha$"),
+        (lambda: DAPClassifier("l1", C=1.0), r"'C': the strength is alpha, its inverse: 1 / \(C \* n\) for n rows$"),
+        (lambda: DAPClassifierCV("l1", Cs=9), r"'Cs': the strengths that it tries are alphas, .* 1 / \(C \* n\)"),
         (lambda: DAPRegressor(alphas=5), r"DAPRegressor has no parameter 'alphas' \(did you mean alpha\?\)"),
         (lambda: DAPClassifier(class_weigth="balanced"), r"'class_weigth' \(did you mean class_weight\?\)"),
         (lambda: DAPRegressor(max_iter=5), r"'max_iter' \(did you mean max_passes\?\)"),
@@ -912,6 +918,16 @@ def test_bands_of_a_fused_path_have_one_name():
     plots.pyplot().close("all")
 
 
+def test_names_of_bands_point_at_where_most_of_a_band_ends():
+    chosen = np.repeat([1.0, -1.0, 0.5], [5, 4, 3])
+    ends = np.array([2.0, 1.0, 1.0, 1.0, 1.2, -0.3, -0.6, -0.61, -0.6, 1.0, 1.0, 0.2])
+    found = ds.Path(np.array([2.0, 1.0]), np.column_stack([chosen, ends]), np.zeros(2), np.zeros(2), np.zeros(2), [])
+    (axes,) = plots.plot_path(found, chosen=2.0, steps=True).axes
+    pointed = {text.get_text(): text.xy[1] for text in axes.texts}
+    assert pointed == {"column 0 to column 4": 1.0, "column 5 to column 8": -0.6, "column 9 to column 11": 0.2}
+    plots.pyplot().close("all")
+
+
 @pytest.mark.parametrize("penalty", ["nuclear", ds.NuclearNorm(0.1)])
 def test_a_nuclear_norm_of_one_target_warns(penalty):
     with pytest.warns(UserWarning, match="ties several targets together"):
@@ -951,13 +967,13 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     for use in (lambda: model.predict(doubled), lambda: DAPRegressor("l1", 0.1).fit(doubled, Y)):
         with pytest.raises(ValueError, match="X must have one column named 'x0'; it has 2"):
             use()
-    with pytest.raises(ValueError, match="It has 'X0': rename that if it is 'x0'"):
+    with pytest.raises(ValueError, match="it has 'X0': rename that if it is 'x0'"):
         model.predict(frame.rename(columns={"x0": "X0"}))
 
 
 def test_what_a_search_chose_is_told():
     model = DAPRegressorCV("elastic_net", alphas=3, l1_ratio=[0.2, 0.8], cv=3).fit(X, Y)
-    assert f"l1_ratio {model.l1_ratio_:.4g}, chosen by cross-validation" in str(model)
+    assert f"(l1_ratio {model.l1_ratio_:.4g}) of strength {model.alpha_:g}, both chosen by cross-validation" in str(model)
     with pytest.raises(TypeError, match="how many strengths to try, or a list"):
         DAPRegressorCV("l1", alphas=0.1).fit(X, Y)
 
@@ -983,3 +999,19 @@ def test_the_summary_of_a_search_tells_what_is_of_all_strengths_and_what_of_one(
     lines = str(DAPRegressorCV("l1", alphas=3, cv=2).fit(X, Y)).splitlines()
     assert any(line.strip().startswith("work") and line.endswith("for 3 strengths, after the folds") for line in lines)
     assert any(line.split()[:3] == ["message", "at", "the"] for line in lines)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("algorithm", ["p-sgd", "tap-sgd", "dap-sgd", "dap-svrg", "dave-rpg"])
+def test_targets_far_from_zero_are_reached_by_single_rows(algorithm):
+    rng = np.random.default_rng(0)
+    data = StandardScaler().fit_transform(np.cumsum(rng.standard_normal((120, 60)), axis=1))
+    targets = 85.0 + data[:, 20:30].sum(axis=1) + 0.3 * rng.standard_normal(120)
+    model = DAPRegressor("fused_lasso", 0.1, algorithm=algorithm, workers=1, random_state=0).fit(data, targets)
+    assert model.score(data, targets) > 0.9
+    assert model.intercept_ == pytest.approx(targets.mean(), abs=1.0)
+
+
+def test_a_score_that_does_not_fit_is_named():
+    with pytest.raises(ValueError, match="scoring='accuracy' cannot judge DAPRegressorCV"):
+        DAPRegressorCV("l1", scoring="accuracy", alphas=3, cv=3).fit(X, Y)

@@ -152,7 +152,9 @@ def test_a_header_is_noticed(tmp_path):
     assert data.feature_names is None
     assert data.target_names == ("5",)
     digits = write_csv(tmp_path / "digits.csv", names=("900", "902", "904", "906", "908", "910"))
-    assert io.read(digits).X.shape == (41, 6)
+    with pytest.raises(ds.FileFormatError, match="line 1 may be names or a row, as its numbers are in order"):
+        io.read(digits)
+    assert io.read(digits, header=False).X.shape == (41, 6)
     assert io.read(digits, "910", header=True).feature_names == ("900", "902", "904", "906", "908")
 
 
@@ -342,9 +344,27 @@ BAD_TEXT = {
     "no such.csv": ("a,b,yy\n1,2,3\n", {}, r"target 'y' is not a column.*did you mean 'yy'"),
     "position.csv": ("a,b,y\n1,2,3\n", {"target": 3}, "target 3 is not a column"),
     "bare.csv": ("1,2,3\n", {}, "target must be a position"),
-    "only.csv": ("y\n1\n", {}, "no column left for X"),
-    "decimal comma.csv": ("a;b;y\n1,5;2;3\n", {}, "'1,5' has a decimal comma; write numbers with a point"),
-    "latin.csv": ("a,b,y\n1,2,\xff\n".encode("latin-1"), {}, "damaged"),
+    "only.csv": ("y\n1\n", {}, "seems to have one column only, 'y'; separate columns by commas"),
+    "bars.csv": ("a|b|y\n1|2|3\n", {}, r"one column only, 'a\|b\|y'; separate columns by commas, semicolons or tabs$"),
+    "blanks.csv": ("1 2 3\n4 5 6\n", {"target": -1}, "one column only, '1 2 3'"),
+    "bars by name.csv": ("a|b\n1|2\n", {"target": None, "features": ["a", "b"]}, "one column only"),
+    "decimal comma.csv": ("a;b;y\n1,5;2;3\n", {}, "'1,5' has a decimal comma; write numbers with a point, or say decimal=','$"),
+    "late comma.csv": ("a;b;y\n1.5;2;3\n1;2,5;3\n", {}, "line 3, column 'b': '2,5' has a decimal comma"),
+    "thousands.csv": ('a,b,y\n1,"1,000.5",3\n', {}, "'1,000.5' has separators of thousands; write numbers without them$"),
+    "late thousands.csv": ("a,b,y\n1,2,3\n1,2,4 000 000\n", {}, "line 3, column 'y': '4 000 000' has separators of thousands"),
+    "either comma.csv": (
+        "a;b;y\n1,500;2;3\n",
+        {},
+        "'1,500' has a comma, of decimals or of thousands; write numbers with a point",
+    ),
+    "point.csv": ("a;b;y\n1,5;2.5;3\n", {"decimal": ","}, "'2.5' has a decimal point; .* or leave decimal=',' out"),
+    "late point.csv": ("a;b;y\n1,5;2;3\n1;2.5;3\n", {"decimal": ","}, "line 3, column 'b': '2.5' has a decimal point"),
+    "units.csv": ("a,b,y\nnm,mm,\n1,2,3\n", {}, "line 2 may be units or a second header, as the next holds numbers"),
+    "unit.csv": ("a,y\nnm,%\n1,3\n", {}, "line 2 may be units or a second header"),
+    "texts.csv": ("a,b,c,y\nred,low,1,2\ngreen,high,1,3\n", {}, "line 2 has text in columns 'a', 'b'"),
+    "latin.csv": ("a,b,y\n1,2,\xff\n".encode("latin-1"), {}, "line 2 is not UTF-8 text; save the file as UTF-8"),
+    "utf16.csv": ("a,b,y\n1,2,3\n".encode("utf-16"), {}, "line 1 is not UTF-8 text; save"),
+    "bare utf16.csv": ("a,b,y\n1,2,3\n".encode("utf-16-le"), {}, "line 1 is not UTF-8 text; save"),
     "binary.csv": (b"\x00\x01\x02\xff\xfe", {}, "binary.csv"),
     "plain.csv.gz": ("a,b,y\n1,2,3\n", {}, "damaged"),
     "drop.csv": ("a,b,y\n1,2,3\n", {"drop": "z"}, "drop 'z' is not a column"),
@@ -356,7 +376,29 @@ BAD_TEXT = {
         "'b'; it has 'B': rename that if it is 'b'",
     ),
     "row.csv": ("1,2\n3,4\n", {"target": None, "features": ["a", "b"], "header": True}, "nothing but numbers: is it a row?"),
+    "no names.csv": (
+        "1,2\n3,4\n",
+        {"target": None, "features": ["a", "b"]},
+        "has no column names; say header=True if its first line is names",
+    ),
+    "refused names.csv": (
+        "1,2\n3,4\n",
+        {"target": None, "features": ["1", "2"], "header": False},
+        "has no column names; leave header=False out",
+    ),
+    "number.csv": ("10,7,20\n3,4,5\n", {"target": "20"}, "'20' stands in its first line: say header=True if that is names"),
+    "spelt.csv": ("10.0,7.0\n3,4\n", {"target": None, "features": ["10", "7"]}, "lacks 2 of 2 columns.*it has '10.0': rename"),
+    "some.csv": (
+        "10,7,20\n3,4,5\n",
+        {"target": None, "features": ["10", "20", "30"]},
+        "line 1 may be names or a row, as it holds some of the names that are looked for; say header=True or header=False",
+    ),
     "either.csv": ("s1,0.5,0.1,0.7,y\ns2,1,2,3,4\n", {}, "line 1 may be names or a row"),
+    "labels.csv": (
+        "1104,1100,1112,1108,1120,1116,1128,1124\n0.5,0.1,0.7,0.2,0.3,0.4,0.6,0.9\n",
+        {"target": None},
+        "line 1 may be names or a row, as its numbers are whole and all different",
+    ),
     "words.csv": ("a,b\n3,4\n", {"header": False}, "as a header does; leave header=False out"),
     "zero.csv": ("a,b,y\n1,2,3\n", {"zero_based": True}, "zero_based means nothing"),
     "label.svm": ("x 1:2\n", {}, "line 1: the label must be a number; got 'x'"),
@@ -472,6 +514,7 @@ CALLS = {
     "keep twice": (lambda p: io.read(p, keep=["a", 0]), ValueError, "keep must not name a column"),
     "drop type": (lambda p: io.read(p, drop=[None]), TypeError, "drop"),
     "header": (lambda p: io.read(p, header="yes"), TypeError, "header"),
+    "decimal": (lambda p: io.read(p, decimal=";"), ValueError, "decimal must be a point or a comma; got ';'"),
     "zero_based": (lambda p: io.read(p, zero_based=1), TypeError, "zero_based"),
     "n_features": (lambda p: io.read(p, n_features=0), ValueError, "n_features"),
     "n_features for CSV": (lambda p: io.read(p, n_features=3), ValueError, "n_features means nothing"),
@@ -729,3 +772,69 @@ def test_wavelengths_are_names_and_numbers_in_no_order_need_a_word(tmp_path):
         io.read(path, -1, drop=0)
     assert len(io.read(path, -1, drop=0, header=False).y) == 2
     assert len(io.read(path, -1, drop=0, header=True).y) == 1
+
+
+def test_numbers_that_are_looked_for_are_names(tmp_path):
+    path = tmp_path / "spectra.csv"
+    path.write_text("900,904,908\n3,4,5\n6,7,8\n")
+    data = io.read(path, features=["908", "900"])
+    assert data.X.tolist() == [[5, 3], [8, 6]]
+    assert data.feature_names == ("908", "900")
+    path.write_text("s1,0.9,0.2,0.5\ns2,1,2,3\n")
+    assert io.read(path, features=["0.9", "0.5"]).X.tolist() == [[1, 3]]
+    path.write_text("0,1,0,1\n3,4,5,7\n")  # names do not stand there twice
+    with pytest.raises(ValueError, match="has no column names"):
+        io.read(path, features=["0", "1"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "asked"),
+    [
+        ("900,910,920,930\n0.4,0.1,0.3,95", True),
+        ("931,920,912,900\n0.4,0.1,0.3,95", True),  # unlike the next line
+        ("0,1,2,3,4\n0.4,1.1,0.3,2.5,1", True),  # evenly spaced
+        ("1.1,2.5,3.2,4,5.9,6,7,8.5\n4,3,5,2,6,1,7,8", True),  # many
+        (",900,910,920,930\n0,0.4,0.1,0.3,95", True),
+        ("900,910,920\n0.4,0.1,0.3", False),  # too few
+        ("1,2.5,3,4\n1,3.5,3,9", False),  # by chance
+        ("10,20,30,40\n2,5,70,90", False),  # both lines rise
+        ("900,910,920,930", False),  # nothing to compare with
+    ],
+)
+def test_numbers_in_order_may_be_names(tmp_path, lines, asked):
+    path = tmp_path / "t.csv"
+    path.write_text(lines + "\n")
+    if asked:
+        with pytest.raises(ds.FileFormatError, match="line 1 may be names or a row, as its numbers are in order"):
+            io.column_names(path)
+        assert io.column_names(path, header=True)[-1] == lines.splitlines()[0].split(",")[-1]
+        assert io.column_names(path, header=False) is None
+    else:
+        assert io.column_names(path) is None
+
+
+@pytest.mark.parametrize("blocks", ["whole", "small_blocks", "arrow_always"])
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_decimal_commas(tmp_path, request, blocks, separator):
+    if blocks != "whole":
+        request.getfixturevalue(blocks)
+    path = tmp_path / "t.csv"
+    rows = [[f"{value}".replace(".", ",") for value in row] for row in np.column_stack([X, Y])]
+    for names in ([], [*NAMES, "y"]):
+        with open(path, "w", newline="") as file:
+            csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL if separator == "," else csv.QUOTE_MINIMAL).writerows(
+                [*([names] if names else []), *rows]
+            )
+        data = io.read(path, -1, decimal=",")
+        np.testing.assert_array_equal(data.X, X)
+        np.testing.assert_array_equal(data.y, Y)
+        assert data.feature_names == (tuple(NAMES) if names else None)
+        np.testing.assert_array_equal(io.convert(path, target=-1, decimal=",").X, X)
+        assert sum(len(block.X) for block in io.read_blocks(path, -1, decimal=",")) == len(X)
+
+
+def test_a_decimal_sign_is_for_text(tmp_path):
+    for path, target in kinds(tmp_path):
+        if ".csv" not in path.name and path.suffix != ".tsv":
+            with pytest.raises(ValueError, match="decimal means nothing for"):
+                io.read(path, target, decimal=",")

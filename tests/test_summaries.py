@@ -219,12 +219,15 @@ def test_help_shows_the_fields_of_terms():
 def test_coefficients_are_drawn_a_panel_a_target():
     figure = plots.plot_coef(np.eye(3, 50), titles=["a", "b", "c"])
     assert [ax.get_title() for ax in figure.axes] == ["a", "b", "c"]
+    assert figure.axes[0].get_gridspec().get_geometry() == (3, 1)  # without a hole
+    titles = ["Research Octane Number [RON]", "Motor Octane Number [MON]"]
+    assert [ax.get_title() for ax in plots.plot_coef(np.eye(2, 50), titles=titles).axes] == titles
     names = [f"w{j}" for j in range(5)]
     (ax,) = plots.plot_coef(np.arange(5.0), names=names, steps=True).axes
     assert [label.get_text() for label in ax.get_xticklabels()] == names
     np.testing.assert_array_equal(ax.lines[-1].get_ydata(), np.arange(5.0))
     (ax,) = plots.plot_coef(np.arange(500.0), names=[f"w{j}" for j in range(500)]).axes
-    assert [label.get_text() for label in ax.get_xticklabels()] == [f"w{j}" for j in range(0, 500, 100)]
+    assert [label.get_text() for label in ax.get_xticklabels()] == [f"w{j}" for j in (0, 100, 200, 300, 400, 499)]
     plt.close("all")
 
 

@@ -40,6 +40,7 @@ def write(app):
     folder.mkdir(exist_ok=True)
     for name, text in (
         ("peers.md", peers(RESULTS / "peers.md")),
+        ("peers_large.md", peers(RESULTS / "peers_large.md")),
         ("throughput.md", throughput(RESULTS / "throughput.json")),
     ):
         path = folder / name

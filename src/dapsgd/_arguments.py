@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["argument", "by_python", "by_shell"]
+__all__ = ["argument", "by_python", "by_shell", "for_shell"]
 
 _by_shell = ContextVar("by_shell", default=False)
 _NO_VALUE = object()
@@ -23,6 +23,11 @@ def by_shell() -> AbstractContextManager[None]:
 def by_python() -> AbstractContextManager[None]:
     """Within this, messages are for people who called a function."""
     return _called(False)
+
+
+def for_shell() -> bool:
+    """Tell whether messages are for people who called a command."""
+    return _by_shell.get()
 
 
 @contextmanager
@@ -45,7 +50,7 @@ def argument(name: str, value: Any = _NO_VALUE) -> str:
     ...     argument("drop"), argument("skip_missing", True), argument("drop", ["a", "b c"])
     ('--drop', '--skip-missing', "--drop a --drop 'b c'")
     """
-    if not _by_shell.get():
+    if not for_shell():
         return name if value is _NO_VALUE else f"{name}={value!r}"
     option = f"--{name.replace('_', '-')}"
     if value is _NO_VALUE or value is True:

@@ -29,6 +29,7 @@ __all__ = [
     "number",
     "positive",
     "positive_integer",
+    "rename_hint",
     "validated",
 ]
 
@@ -129,6 +130,18 @@ def meant(asked: str, names: Iterable[str]) -> str | None:
     alike = [name for name in known if name.lower() == asked.lower()]
     near = alike or difflib.get_close_matches(asked, known, n=1, cutoff=0.6)
     return near[0] if near else None
+
+
+def rename_hint(missing: str, names: Iterable[str]) -> str:
+    """Return what to do where a column is missing and another is spelt nearly alike; nothing if none is.
+
+    Examples
+    --------
+    >>> rename_hint("Age", ["size", "age"]), rename_hint("x", ["size"])
+    ("; it has 'age': rename that if it is 'Age'", '')
+    """
+    near = meant(missing, names)
+    return "" if near is None else f"; it has {near!r}: rename that if it is {missing!r}"
 
 
 def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:

@@ -137,17 +137,20 @@ def by_workers(workers: int, algorithm: str) -> str:
 
 
 def penalty_of(regularizer: Any) -> str:
-    """Return which regulariser it is, and how strong where it has one strength; with an L1 part of its own, if it has one.
+    """Return which regulariser it is, and how strong where it has one strength; with an L1 part or share, if it has one.
 
     Examples
     --------
     >>> import dapsgd as ds
     >>> penalty_of(ds.L1(0.1)), penalty_of(ds.FusedLasso(0.1, l1=0.02))
     ('L1 of strength 0.1', 'FusedLasso of strength 0.1, l1=0.02')
+    >>> penalty_of(ds.ElasticNet(0.1, 0.3))
+    'ElasticNet of strength 0.1, ratio=0.3'
     """
-    lam, l1 = getattr(regularizer, "lam", None), getattr(regularizer, "l1", 0.0)
+    lam, l1, ratio = (getattr(regularizer, name, None) for name in ("lam", "l1", "ratio"))
     strength = f" of strength {lam:.4g}" if isinstance(lam, (int, float)) else ""
-    return type(regularizer).__name__ + strength + (f", l1={l1:.4g}" if l1 else "")
+    share = f", ratio={ratio:.4g}" if isinstance(ratio, (int, float)) else ""
+    return type(regularizer).__name__ + strength + (f", l1={l1:.4g}" if l1 else "") + share
 
 
 def counted(count: float, one: str, more: str = "") -> str:

@@ -93,17 +93,11 @@ def demo(
 
     with _explained():
         check_picture(out, "--out")
-    try:
         say = partial(typer.echo, err=True)
         say_if_busy(say, "run it again when they have ended")
         rows = demonstration.run(workers=workers, seed=seed, say=say)
         typer.echo(demonstration.table(rows))
         save(demonstration.picture(rows), out)
-    except ImportError as error:
-        raise typer.BadParameter(str(error), param_hint="demo") from None
-    except (OSError, ValueError) as error:
-        typer.echo(f"cannot save the picture to {out}: {error}", err=True)
-        raise typer.Exit(1) from None
     typer.echo(f"picture: {out}")
 
 
@@ -155,6 +149,9 @@ def fit(
     ] = None,
     skip_missing: Annotated[bool, _data("--skip-missing", help="Leave out rows in which a value is missing.")] = False,
     header: Annotated[bool | None, _data("--header/--no-header", help="Whether a CSV file starts with names.")] = None,
+    decimal: Annotated[
+        str | None, _data("--decimal", metavar="SIGN", help="The decimal sign of a CSV file: a comma, or a point, the default.")
+    ] = None,
     zero_based: Annotated[bool | None, _data("--zero-based/--one-based", help="The first index of an svmlight file.")] = None,
     n_features: Annotated[
         int | None, _data("--n-features", metavar="COUNT", min=1, help="The number of columns of an svmlight file.")
@@ -193,7 +190,8 @@ def fit(
         ),
     ] = None,
     l1_ratio: Annotated[
-        float | None, _model("--l1-ratio", metavar="SHARE", help="The share of the L1 norm, where the penalty has one.")
+        list[float] | None,
+        _model("--l1-ratio", metavar="SHARE", help="The share of the L1 norm, where the penalty has one; several with --cv."),
     ] = None,
     l2: Annotated[float | None, _model("--l2", metavar="NUMBER", help="The strength of an additional squared norm.")] = None,
     delta: Annotated[float | None, _model("--delta", metavar="NUMBER", help="Where the Huber loss becomes a line.")] = None,
@@ -256,12 +254,12 @@ def fit(
 
     reading = _given(
         target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype,
-        skip_missing=skip_missing or None,
+        skip_missing=skip_missing or None, decimal=decimal,
     )  # fmt: skip
     options = _given(
-        penalty=penalty, alpha=alpha, cv=cv, rule=rule, eps=eps, l1_ratio=l1_ratio, l2=l2, delta=delta, bounds=bounds,
-        fit_intercept=intercept, positive=positive, algorithm=algorithm, workers=workers, tol=tol, max_passes=max_passes,
-        random_state=seed,
+        penalty=penalty, alpha=alpha, cv=cv, rule=rule, eps=eps, l1_ratio=_one_or_all(l1_ratio), l2=l2, delta=delta,
+        bounds=bounds, fit_intercept=intercept, positive=positive, algorithm=algorithm, workers=workers, tol=tol,
+        max_passes=max_passes, random_state=seed,
     )  # fmt: skip
     pictures: dict[str, Path] = _given(**{"plot": plot, "plot-cv": plot_cv, "plot-path": plot_path})
     with _explained(checkpoint):
@@ -278,10 +276,8 @@ def fit(
         typer.echo(f"picture: {path}", err=as_json)
     if "notice" in about:
         typer.echo(about["notice"], err=True)
-    if not about["converged"] and tol != 0.0:
-        typer.echo(
-            f"the tolerance was not reached ({about['message']}): raise --max-passes or --tol, or try --standardize", err=True
-        )
+    if "remedy" in about:
+        typer.echo(f"the tolerance was not reached ({about['message']}): {about['remedy']}", err=True)
         raise typer.Exit(1)
 
 
@@ -300,6 +296,10 @@ def predict(
     ] = None,
     proba: Annotated[bool, _flag("--proba", help="Write also the probability of every class.")] = False,
     header: _Header = None,
+    decimal: Annotated[
+        str | None,
+        typer.Option("--decimal", metavar="SIGN", help="The decimal sign of a CSV file: a comma, or a point, the default."),
+    ] = None,
     zero_based: _ZeroBased = None,
     as_json: _Json = False,
 ) -> None:
@@ -307,7 +307,9 @@ def predict(
     from .commands import predict as command
 
     with _explained():
-        about = command.run(model, data, out, proba=proba, header=header, zero_based=zero_based, keep=keep or ())
+        about = command.run(
+            model, data, out, proba=proba, header=header, zero_based=zero_based, decimal=decimal, keep=keep or ()
+        )
     if as_json:
         typer.echo(json.dumps(about), err=str(out) == "-")
         return
@@ -344,6 +346,10 @@ def show(
 def _given(**options: Any) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None and value != []}
+
+
+def _one_or_all(values: list[float] | None) -> float | list[float] | None:
+    return values[0] if values and len(values) == 1 else values
 
 
 @_command()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._files import replacing
-from ._lines import named_lines, spread
+from ._lines import named_ends, named_lines, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .result import Result, Trace
 
 __all__ = ["COLOURS", "check_picture", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
+
+Array = np.ndarray[Any, Any]
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
@@ -118,6 +120,7 @@ def plot_path(
     steps: bool = False,
     penalty: str | None = None,
     label: str = "coefficient",
+    target: str = "",
 ) -> Figure:
     """Draw every coefficient against the strength, a panel a target; name the largest, and mark the chosen strength if any.
 
@@ -131,7 +134,8 @@ def plot_path(
     names = [f"column {first + j}" for j in range(p)] if names is None else short_names(names)
     columns = min(targets, 3)
     lines = -(-targets // columns)
-    figure = pyplot().figure(figsize=(_PATH_WIDTHS[columns] * columns, 3.8 * lines), layout="constrained")
+    width = _PATH_WIDTHS[columns]
+    figure = pyplot().figure(figsize=(width * columns, 3.8 * lines), layout="constrained")
     palette: dict[str, Any] = {}  # what has one name has one colour, in all panels
     for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
         if k >= targets:
@@ -139,12 +143,12 @@ def plot_path(
             continue
         _draw_lines(ax, found.lams, coefs[:, k], names, groups, steps, chosen, palette)
         if targets > 1:
-            ax.set_title(f"target {k}" if titles is None else short_names(titles)[k], fontsize=10, parse_math=False)
+            _panel_title(ax, f"target {k}" if titles is None else short_names(titles, 8 * int(width))[k])
         ax.set_ylabel(short_names([label])[0], parse_math=False)
         _dress_strengths(ax, found.lams, chosen)
     _legend(figure)
     kind = found.results[0].penalty.partition(" of strength ")[0] if penalty is None and found.results else penalty
-    _title(figure, "Coefficients along the strength" + (f" of {kind}" if kind else ""))
+    _title(figure, "Coefficients" + _for_target(target) + " along the strength" + (f" of {kind}" if kind else ""))
     if path is not None:
         save(figure, path)
     return figure
@@ -163,7 +167,7 @@ def _draw_lines(
     colours = _colours([line.name for line in lines], palette)
     for line, colour in reversed(list(zip(lines, colours, strict=True))):  # where lines coincide the first is seen
         ax.plot(lams, coefs[line.places].T, color=colour, linewidth=1.2)
-    ends, texts = [coefs[line.places[0], -1] for line in lines], short_names([line.name for line in lines])
+    ends, texts = named_ends(lines, coefs[:, -1], steps), short_names([line.name for line in lines])
     order = np.argsort(ends)
     low, high = ax.get_ylim()
     heights = spread([(ends[k] - low) / (high - low) for k in order])
@@ -189,7 +193,7 @@ def _colours(names: list[str], palette: dict[str, Any]) -> list[Any]:
     return found
 
 
-def short_names(names: Any) -> list[str]:
+def short_names(names: Any, longest: int = _LONGEST) -> list[str]:
     """Return names on one line each, of which long ones lose some of what all have in common, then their middle.
 
     Examples
@@ -198,19 +202,19 @@ def short_names(names: Any) -> list[str]:
     ['weight o…left foot in…', 'weight o…right hand in…']
     """
     texts = [" ".join(str(name).split()) for name in names]
-    if max(map(len, texts), default=0) <= _LONGEST:
+    if max(map(len, texts), default=0) <= longest:
         return texts
     if len(texts) > 1:
         start = _shared(texts).rstrip("0123456789")  # of a number all digits are needed
         end = _shared([text[len(start) :][::-1] for text in texts])[::-1].lstrip("0123456789")
         middles = [text[len(start) : len(text) - len(end)] for text in texts]
-        room = max(_LONGEST - 2 - max(map(len, middles)), 0)
+        room = max(longest - 2 - max(map(len, middles)), 0)
         head = start if len(start) <= room else f"{start[: 2 * room // 3].rstrip()}…"
         room -= min(len(head), room)
         tail = end if len(end) <= room else f"{end[:room].rstrip()}…"
         texts = [f"{head}{middle}{tail}" for middle in middles]
-    half = (_LONGEST - 1) // 2
-    shortened = [text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}" for text in texts]
+    half = (longest - 1) // 2
+    shortened = [text if len(text) <= longest else f"{text[:half]}…{text[-half:]}" for text in texts]
     times = Counter(shortened)
     return [text if times[text] == 1 else f"{j}: {text}" for j, text in enumerate(shortened)]
 
@@ -222,9 +226,19 @@ def _shared(texts: list[str]) -> str:
 
 
 def _title(figure: Figure, text: str) -> None:
-    """Put a title above a picture, broken into lines that fit it."""
-    characters = int(12.0 * figure.get_size_inches()[0])
-    figure.suptitle(textwrap.fill(text, characters), fontsize=10, color=COLOURS["ink"], parse_math=False)
+    """Put a title above a picture, broken into lines that fit it, of about one length."""
+    most = int(12.0 * figure.get_size_inches()[0])
+    count = len(textwrap.wrap(text, most))
+    width = next(width for width in range(len(text) // count, most + 1) if len(textwrap.wrap(text, width)) <= count)
+    figure.suptitle(textwrap.fill(text, width), fontsize=10, color=COLOURS["ink"], parse_math=False)
+
+
+def _panel_title(ax: Any, text: str, pad: float | None = None) -> None:
+    ax.set_title(text, fontsize=10, parse_math=False, pad=pad)
+
+
+def _for_target(name: str) -> str:
+    return f" for {short_names([name], _ACROSS)[0]}" if name else ""
 
 
 def plot_coef(
@@ -238,6 +252,7 @@ def plot_coef(
     groups: Any = None,
     penalty: str = "",
     label: str = "coefficient",
+    target: str = "",
 ) -> Figure:
     """Draw coefficients in the order of the columns, a panel a target: steps where neighbours belong together, else bars.
 
@@ -246,7 +261,7 @@ def plot_coef(
     """
     coefs = np.atleast_2d(np.asarray(coef))
     targets, p = coefs.shape
-    columns = 1 if targets == 1 else 2
+    columns = 1 if targets in (1, 3) else 2  # beside each other three would leave a hole
     lines = -(-targets // columns)
     labels = None if names is None else short_names(names)
     first = first if labels is None else 0
@@ -275,21 +290,19 @@ def plot_coef(
         if labels is None:
             ax.xaxis.get_major_locator().set_params(integer=True)
         else:  # of many columns the names of a few tell where one is
-            at = np.arange(0, p, 1 if below else _round_step(p))
+            at = np.arange(p) if below else _few_places(p)
             turned = {"rotation": 90} if below else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
             options: dict[str, Any] = turned if below or longest > 8 else {}
             ax.set_xticks(at, [labels[j] for j in at], fontsize=8, parse_math=False, **options)
         if not below:
             ax.set_xlabel("column")
         if titles is not None and targets > 1:
-            ax.set_title(
-                short_names(titles)[k], fontsize=10, parse_math=False, pad=14 if runs and isinstance(groups[0], str) else None
-            )
+            _panel_title(ax, short_names(titles, _ACROSS)[k], pad=14 if runs and isinstance(groups[0], str) else None)
         if k % columns == 0:  # they share the axis
             ax.set_ylabel(short_names([label])[0], parse_math=False)
         ax.grid(True, axis="y", color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
-    _title(figure, "Coefficients" + (f": {penalty}" if penalty else ""))
+    _title(figure, "Coefficients" + _for_target(target) + (f": {penalty}" if penalty else ""))
     if path is not None:
         save(figure, path)
     return figure
@@ -327,6 +340,19 @@ def _round_step(count: int, most: int = 8) -> int:
     return next(step for step in steps if count <= most * step)
 
 
+def _few_places(count: int) -> Array:
+    """Return places on an axis that can be told from each other, with the first and the last one.
+
+    Examples
+    --------
+    >>> _few_places(500).tolist(), _few_places(202).tolist()
+    ([0, 100, 200, 300, 400, 499], [0, 50, 100, 150, 201])
+    """
+    step, last = _round_step(count), count - 1
+    places = np.arange(0, count, step)
+    return np.append(places[last - places >= step // 2], last)
+
+
 def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     """Draw the score of every fold and their mean against the strength, and mark the chosen one."""
     from .estimators._search import errors_of
@@ -358,7 +384,8 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     _dress_strengths(ax, alphas, model.alpha_, within)
     _plain_numbers(ax.yaxis)
     _legend(figure)
-    _title(figure, f"Cross-validation of the strength of {model._penalty_name()}, on {folds} folds")
+    target = f",{_for_target(name)}" if (name := model._target()) else ""
+    _title(figure, f"Cross-validation of the strength of {model._varied()}{target}, on {folds} folds")
     if path is not None:
         save(figure, path)
     return figure

@@ -46,6 +46,7 @@ def table(about: dict[str, Any]) -> str:
     """Return a summary as lines of text, with what applies."""
     seconds = about["seconds"]
     strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:.6g}"
+    share = f" (l1_ratio {about['l1_ratio']:.4g})" if "l1_ratio" in about else ""
     chosen = f", chosen on {about['folds']} folds by the rule {about['rule']}" if "folds" in about else ""
     chosen += about.get("edge", "")
     chosen += ", which is the default; --cv chooses one" if about.get("default") and strength else ""
@@ -54,7 +55,7 @@ def table(about: dict[str, Any]) -> str:
     lines = {
         "task": f"{about['task']}: {about['reason']}",
         "data": f"{size}, target {', '.join(about['target'])}{skipped}",
-        "model": f"loss {about['loss']}, penalty {about['penalty']}{strength}{chosen}",
+        "model": f"loss {about['loss']}, penalty {about['penalty']}{share}{strength}{chosen}",
     }
     on_scaled = ON_SCALED if about.get("scaled") else ""
     if on_scaled:

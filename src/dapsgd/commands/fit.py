@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
 from ..io._formats import check_path, format_of
+from ..io._numbers import misread
+from ..io._source import make_options
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
 from ._groups import parse_groups
@@ -71,12 +73,13 @@ def run(
         raise ValueError(f"--cv needs at least 2 rows; {data} has {len(dataset.y)}")
     if options.get("cv", 0) > len(dataset.y):
         raise ValueError(f"--cv must be at most {len(dataset.y)}, the number of rows; got {options['cv']}")
-    task, why = _task(task, loss, dataset.y)
+    example = _example(data, dataset, reading)
+    task, why = _task(task, loss, dataset.y, example)
     options = options | {
         "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
         "verbose": progress,
     }
-    model = _estimator(task, loss, options, dataset.y, dataset.target_names)
+    model = _estimator(task, loss, options, dataset, example)
     if is_cold() and progress:
         print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
     model._kept = kept
@@ -101,6 +104,7 @@ def run(
         "loss": model.loss,
         "penalty": model.penalty,
         "alpha": getattr(model, "alpha_", getattr(model, "alpha", None)),
+        **({"l1_ratio": getattr(model, "l1_ratio_", model.l1_ratio)} if model.l1_ratio is not None else {}),
         **_choice(model, options),
         "rows": int(dataset.X.shape[0]),
         "skipped": dataset.skipped,
@@ -113,6 +117,7 @@ def run(
         "score": score,
         "score_name": "accuracy" if task == "classification" else "R2",
         "message": model.result_.message,
+        **({} if about["converged"] or model.tol == 0.0 else {"remedy": model._remedy(model.result_)}),
         "seconds": {"read": round(read, 3), "fit": round(seconds, 3)},
         "out": str(out),
         **({"pictures": {name: str(path) for name, path in pictures.items()}} if pictures else {}),
@@ -216,13 +221,35 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
         raise ValueError("--standardize must be left out for --penalty box: bounds are in the original units")
 
 
-def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
+class _Example(NamedTuple):
+    """A target that is text: the first one, and why it is no number if it nearly is one."""
+
+    shown: str
+    advice: str
+
+
+def _example(data: Path, dataset: Dataset, reading: dict[str, Any]) -> _Example | None:
+    """Return the first target if targets are text, with its line if that is known."""
+    y: Any = dataset.y
+    if y.dtype.kind != "U":
+        return None
+    text, decimal = str(y.flat[0]), reading.get("decimal", ".")
+    looking = make_options(**{name: reading[name] for name in ("header", "decimal") if name in reading})
+    look = format_of(data).look
+    line = None if dataset.skipped or look is None else look(data, looking).first_line
+    shown, why = repr(text) + (f" in line {line}" if line else ""), misread(text, decimal)
+    return _Example(shown, "") if why is None else _Example(f"{shown}, which {why[0]}", why[1])
+
+
+def _task(task: str, loss: str | None, y: Any, example: _Example | None) -> tuple[str, str]:
     """Return what is to be done, and why."""
-    text = y.dtype.kind == "U"
+    text = example is not None
     if task == "regression" or loss in _REGRESSION:
-        if text:
+        if example is not None:
+            if example.advice:
+                raise ValueError(f"--target holds text, such as {example.shown}; {example.advice}")
             needed = "--task classification" if task == "regression" else "a loss for classes, such as --loss logistic"
-            raise ValueError(f"--target holds text, such as {str(y[0])!r}: it needs {needed}")
+            raise ValueError(f"--target holds text, such as {example.shown}: it needs {needed}")
         return "regression", "--task" if task == "regression" else "by the loss"
     if task == "classification" or loss in _CLASSIFICATION or text:
         if y.ndim == 2:
@@ -231,39 +258,40 @@ def _task(task: str, loss: str | None, y: Any) -> tuple[str, str]:
             raise ValueError(f"--target must hold at least two classes; all rows are {plain(classes[0])}")
     if task == "classification" or loss in _CLASSIFICATION:
         return "classification", "--task" if task == "classification" else "by the loss"
-    if text:
-        return "classification", "the target is text"
+    if example is not None:
+        return "classification", "the target is text" + f", such as {example.shown}: {example.advice}" * bool(example.advice)
     if y.ndim == 1 and len(y) > 2 and len(np.unique(y)) == 2:
         return "classification", "the target has two values"
     whole = y.ndim == 1 and len(np.unique(y)) <= _FEW_VALUES < len(y) and bool((y == np.floor(y)).all())
     return "regression", "the target is numbers" + "; --task classification if they stand for classes" * whole
 
 
-def _estimator(task: str, loss: str | None, options: dict[str, Any], y: Any, names: Sequence[str]) -> Any:
+def _estimator(task: str, loss: str | None, options: dict[str, Any], dataset: Dataset, example: _Example | None) -> Any:
     from ..estimators import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV
 
     kinds = (DAPRegressorCV, DAPClassifierCV) if "cv" in options else (DAPRegressor, DAPClassifier)
     kind: Any = kinds[task == "classification"]
     given = options if loss is None else options | {"loss": loss}
     if task == "classification":
-        _check_classes(y, names, loss)
+        _check_classes(dataset.y, dataset.target_names, loss, example)
     model: Any = kind(**given)
     if loss is None and task == "classification":
-        model.loss = "logistic" if len(np.unique(y)) == 2 else "multinomial"
+        model.loss = "logistic" if len(np.unique(np.asarray(dataset.y))) == 2 else "multinomial"
     return model
 
 
-def _check_classes(y: Any, names: Sequence[str], loss: str | None) -> None:
+def _check_classes(y: Any, names: Sequence[str], loss: str | None, example: _Example | None) -> None:
     """Say if the target can hardly be classes."""
     values, rows = np.unique(y), len(y)
-    text = values.dtype.kind == "U"
+    text = example is not None
     if len(values) <= _MOST_CLASSES or not (len(values) > rows // 2 or (not text and (values % 1.0).any())):
         return
-    instead = "name another column" if text else "use --task regression" if loss is None else "use --loss squared"
     name = f", column {names[0]!r}," if names else ""
-    raise ValueError(
-        f"--target{name} holds {len(values)} different {'texts' if text else 'numbers'}, too many to be classes; {instead}"
-    )
+    if example is not None:
+        what, such, instead = "texts", f", such as {example.shown}", example.advice or "name another column"
+    else:
+        what, such, instead = "numbers", "", "use --task regression" if loss is None else "use --loss squared"
+    raise ValueError(f"--target{name} holds {len(values)} different {what}, too many to be classes{such}; {instead}")
 
 
 def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str, Any], task: str, scaled: bool) -> None:

@@ -19,7 +19,7 @@ from ..io import read_blocks
 from ..io._columns import pick_kept
 from ..io._dataset import Array
 from ..io._formats import check_path, format_of, layout
-from ..io._source import MissingValueError, UnusableError, WidthError
+from ..io._source import MissingValueError, Options, UnusableError, WidthError, make_options
 from ..models import load
 
 __all__ = ["run"]
@@ -33,6 +33,7 @@ def run(
     proba: bool,
     header: bool | None,
     zero_based: bool | None,
+    decimal: str | None = None,
     keep: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write predictions for every row of a file, block by block, and return what is to be said of them."""
@@ -40,10 +41,12 @@ def run(
     if proba and not hasattr(model, "predict_proba"):
         what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
         raise ValueError(f"--proba needs a model with the logistic or multinomial loss; {model_path} is for {what}")
-    kept, names = _kept(data, header, keep)
+    looking = make_options(features=_features(model), **_given(header=header, decimal=decimal))
+    kept, names = _kept(data, looking, keep)
     titles = _all_titles(data, names, _titles(model, proba))
-    options = _reading(model, model_path, data, header, zero_based, kept) | {"keep": kept or None}
-    notice = {"notice": "the model has no names of columns: they were taken in order"} if options.pop("unnamed", False) else {}
+    options = _reading(model, model_path, data, looking, zero_based, kept) | {"keep": kept or None}
+    unnamed = options.pop("unnamed", None)
+    notice = {"notice": f"{unnamed} has no names of columns: they were taken in order"} if unnamed else {}
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # columns have been found by name here; arrays have none, of which scikit-learn would warn
     if str(out) != "-":
@@ -97,14 +100,14 @@ class _Lines:
         self._file.write(line.removesuffix("\r\n") + "\n")
 
 
-def _kept(data: Path, header: bool | None, keep: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
+def _kept(data: Path, looking: Options, keep: Sequence[str]) -> tuple[list[int], tuple[str, ...]]:
     """Return the positions and the names of the columns whose text is written beside the predictions."""
     if not keep:
         return [], ()
     if format_of(check_path(data)).name not in ("csv", "arrow"):
         raise ValueError(f"--keep needs a CSV, Parquet or Arrow file, whose columns may hold text; got {data}")
-    width, names = layout(data, header=header)
-    return pick_kept(data, names, width, keep)
+    table = layout(data, looking)
+    return pick_kept(data, table.names, table.width, keep)
 
 
 def _all_titles(data: Path, kept: tuple[str, ...], titles: list[str]) -> list[str]:
@@ -150,14 +153,16 @@ def _written(out: Path) -> Iterator[TextIO]:
 
 
 def _reading(
-    model: Any, model_path: Path, data: Path, header: bool | None, zero_based: bool | None, kept: list[int]
+    model: Any, model_path: Path, data: Path, looking: Options, zero_based: bool | None, kept: list[int]
 ) -> dict[str, Any]:
     """Return the options for reading a file so that its columns are the model's."""
     about = model.metadata_
     kind = format_of(check_path(data)).name
     p = model.n_features_in_
-    if kind != "csv" and header is not None:
+    if kind != "csv" and looking.header is not None:
         raise ValueError(f"--header and --no-header mean nothing for {data}; leave them out")
+    if kind != "csv" and looking.decimal is not None:
+        raise ValueError(f"--decimal means nothing for {data}; leave it out")
     if kind != "svmlight" and zero_based is not None:
         raise ValueError(f"--zero-based and --one-based mean nothing for {data}; leave them out")
     if kind == "svmlight":
@@ -166,17 +171,24 @@ def _reading(
     if kind == "npz":
         return {"n_features": p}
     targets = [str(name) for name in about.get("target_names") or []]
-    width, names = layout(data, header=header)
-    features = about.get("feature_names") or getattr(model, "feature_names_in_", None)
-    if names is not None and features is not None:
+    width, names, _ = layout(data, looking)
+    how = _given(header=looking.header, decimal=looking.decimal)
+    if names is not None and looking.features is not None:
         there = targets if targets and set(targets) <= set(names) else None
-        return {"features": [str(name) for name in features], "target": there, **_given(header=header)}
+        return {"features": list(looking.features), "target": there, **how}
     columns = _in_order(width, p, targets, about.get("drop") or [], kept)
     if columns is None:
         by_name = "" if names is None else ", and no names by which to find them"
         left = f", {width - len(kept)} without what is kept" if kept else ""
         raise ValueError(f"{data} has {width} columns{left}; {model_path} has coefficients for {p}{by_name}")
-    return {**columns, "unnamed": names is not None, **_given(header=header)}
+    unnamed = "the model" if names is not None else str(data) if looking.features is not None else None
+    return {**columns, "unnamed": unnamed, **how}
+
+
+def _features(model: Any) -> list[str] | None:
+    """Return the names of the columns that a model was fitted to, if it knows them."""
+    names = model.metadata_.get("feature_names") or getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
 
 
 def _given(**options: Any) -> dict[str, Any]:

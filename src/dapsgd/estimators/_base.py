@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from .._checks import check_finite_sparse, finite_array, flag, meant, non_negative
+from .._arguments import argument, for_shell
+from .._checks import check_finite_sparse, finite_array, flag, non_negative, rename_hint
 from .._summaries import (
     ON_SCALED,
     SCALED,
@@ -33,6 +35,8 @@ from .._summaries import (
     picture,
     plain,
 )
+from ..full import FULL
+from ..lam_max import best_constant
 from ..models import NOT_KEPT
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
@@ -215,16 +219,28 @@ class LinearModel(BaseEstimator):
             far = f"the duality gap is {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
         else:
             far = f"the residual is {result.residual:.1e}"
-        scale = "centre the columns of X and scale them to a like size"
-        if self.tol < _SINGLE and result.x.dtype == np.float32:
-            scale = f"hand X in as float64: float32 is good for about {_SINGLE:g}"
-        remedy = f"or {scale}" if self.algorithm == "auto" else f"{scale}, or use algorithm='auto'"
+        remedy = self._remedy(result)
         warnings.warn(
-            f"{type(self).__name__} did not reach tol={self.tol:g} in {result.passes:.4g} passes over the data: {far}. "
-            f"Raise max_passes or tol, {remedy}",
+            f"{type(self).__name__} did not reach tol={self.tol:g} in {_plainly(result.passes)} passes over the data: {far}. "
+            f"{remedy[0].upper()}{remedy[1:]}",
             ConvergenceWarning,
             stacklevel=4,
         )
+
+    def _remedy(self, result: Result) -> str:
+        """Return what to do about a tolerance that was not reached: only what was not done."""
+        ways = [f"raise {argument('max_passes')} or {argument('tol')}"]
+        if self.tol < _SINGLE and result.x.dtype == np.float32:
+            double = f"use {argument('dtype', 'float64')}" if for_shell() else "hand X in as float64"
+            ways.append(f"{double}: float32 is good for about {_SINGLE:g}")
+        elif not for_shell():
+            ways.append("centre the columns of X and scale them to a like size")
+        elif not self._scaled and self.penalty != "box":  # whose bounds are in the original units
+            ways.append(f"try {argument('standardize', True)}")
+        if self.algorithm != "auto":
+            ways.append(f"use {argument('algorithm', 'auto')}")
+        *others, last = ways
+        return f"{', '.join(others)}, or {last}" if others else last
 
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
@@ -244,6 +260,8 @@ class LinearModel(BaseEstimator):
         """Solve a problem at one strength and keep the answer."""
         problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
         start = self._start(problem) if flag("warm_start", warm_start) else None
+        if start is None and problem.fit_intercept and self.algorithm not in ("auto", *FULL):
+            start = best_constant(problem)  # where targets are far from zero, single rows would take long to get there
         result = solve(problem, x0=start, **self._options(), **self._kept)
         self._warn(result)
         self._keep(problem, result)
@@ -295,8 +313,7 @@ class LinearModel(BaseEstimator):
                 raise
             missing = [str(name) for name in names if name not in there]
             if missing:
-                near = meant(missing[0], [name for name in there if name not in names])
-                hint = "" if near is None else f"\nIt has {near!r}: rename that if it is {missing[0]!r}"
+                hint = rename_hint(missing[0], [name for name in there if name not in names])
                 raise ValueError(str(error).rstrip() + hint) from None
             remedy = "X[list(model.feature_names_in_)] has the columns of the fit, in their order"
             raise ValueError(f"{str(error).rstrip()}\n{remedy}") from None
@@ -309,8 +326,7 @@ class LinearModel(BaseEstimator):
         missing = [name for name in names if name not in there]
         if missing:
             shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            near = meant(missing[0], [name for name in there if name not in names])
-            hint = "" if near is None else f"; it has {near!r}: rename that if it is {missing[0]!r}"
+            hint = rename_hint(missing[0], [name for name in there if name not in names])
             raise ValueError(f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {shown}{hint}")
         places = [there.index(name) for name in names]
         return X.iloc[:, places] if hasattr(X, "iloc") else X.select(names)
@@ -344,6 +360,7 @@ class LinearModel(BaseEstimator):
             steps=self._is_fused(),
             penalty=self._penalty_text(),
             label=self._coefficient_label(),
+            target=self._target(),
         )
 
     def _is_nuclear(self) -> bool:
@@ -380,6 +397,13 @@ class LinearModel(BaseEstimator):
         names = self._target_names
         return [f"target {k}" for k in range(rows)] if names is None or len(names) != rows else list(names)
 
+    def _target(self) -> str:
+        """Return the name of the one target; nothing if there are several, which are named each, or it has none."""
+        if self._target_names is None or len(self._target_names) != 1:
+            return ""
+        name = self._target_names[0]
+        return f"column {name}" if name.isdigit() else name  # of a file without names
+
     def _about_classes(self) -> str:
         """Return the classes, and of two which one coefficients above zero speak for."""
         classes = list(map(plain, self.classes_))
@@ -396,7 +420,14 @@ class LinearModel(BaseEstimator):
         given = None if str(self.penalty).endswith(NOT_KEPT) else getattr(self, "alpha", None)  # it was the object's
         alpha = getattr(self, "alpha_", given)
         known = isinstance(alpha, (int, float)) and self.penalty not in ("zero", "box")
-        return self._penalty_name() + (f" of strength {alpha:.{digits}g}" if known else "")
+        return self._penalty_with_ratio() + (f" of strength {alpha:.{digits}g}" if known else "")
+
+    def _penalty_with_ratio(self, about: str = "") -> str:
+        """Return the penalty and the share of the L1 norm, as chosen or as given, with something about it; none by default."""
+        given = self.l1_ratio if isinstance(self.penalty, str) else getattr(self.penalty, "ratio", None)
+        chosen = getattr(self, "l1_ratio_", None)
+        ratio = given if chosen is None else chosen
+        return self._penalty_name() + (f" (l1_ratio {ratio:.4g}{about})" if isinstance(ratio, numbers.Real) else "")
 
     def __str__(self) -> str:
         """Return the parameters, and once it is fitted a summary."""
@@ -482,3 +513,8 @@ def normalised(weights: Array | None) -> Array | None:
         return weights
     result: Array = weights * (len(weights) / weights.sum())
     return result
+
+
+def _plainly(count: float) -> str:
+    """Return a number of passes as a person would write it."""
+    return f"{count:,.0f}" if count >= 100.0 else f"{count:.3g}"

@@ -12,7 +12,9 @@ __all__ = ["naming_unknown"]
 
 Given = ParamSpec("Given")
 
-_STRENGTHS = {"alpha", "n_alphas", "lam", "lams", "n_lams"}
+_INVERSE = {"C", "Cs"}
+_STRENGTH = {"lam", "lambda_", "lambd", "lmbda", "lamb", "reg", "regularization", "strength"}  # elsewhere
+_STRENGTHS = _STRENGTH | {"alpha", "n_alphas", "lams", "lambdas", "n_lams", "n_lambda", "n_lambdas"}
 
 
 def naming_unknown(init: Callable[Given, None]) -> Callable[Given, None]:
@@ -46,8 +48,14 @@ def _meant(unknown: str, known: list[str]) -> str:
     --------
     >>> _meant("tolerance", ["alpha", "tol"]), _meant("x", ["alpha", "tol"])
     (' (did you mean tol?)', '; it has alpha, tol')
+    >>> _meant("lam", ["alpha", "tol"]), _meant("C", ["alpha", "tol"])
+    (': the strength is alpha', ': the strength is alpha, its inverse: 1 / (C * n) for n rows')
     """
-    if unknown in _STRENGTHS and "alphas" in known:
-        return ": the strengths that it tries are alphas, an array of them or how many; the class without CV takes one"
+    inverse = ", its inverse: 1 / (C * n) for n rows" if unknown in _INVERSE else ""
+    if unknown in _STRENGTHS | _INVERSE and "alphas" in known:
+        tried = f": the strengths that it tries are alphas{inverse}"
+        return f"{tried}, an array of them or how many; the class without CV takes one"
+    if unknown in _STRENGTH | _INVERSE and "alpha" in known:
+        return f": the strength is alpha{inverse}"
     near: Any = difflib.get_close_matches(unknown.lower(), known, n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else f"; it has {', '.join(known)}"

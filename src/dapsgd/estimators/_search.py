@@ -122,14 +122,18 @@ class CrossValidated(LinearModel):
     def _about_fit(self) -> dict[str, str]:
         lines = super()._about_fit()
         if hasattr(self, "alpha_"):
-            ratio = f", l1_ratio {self.l1_ratio_:.4g}" if np.ndim(self.l1_ratio) == 1 and hasattr(self, "l1_ratio_") else ""
-            lines["penalty"] += f"{ratio}, chosen by cross-validation{self._edge()}"
+            both = "both " if np.ndim(self.l1_ratio) == 1 and hasattr(self, "l1_ratio_") else ""
+            lines["penalty"] += f", {both}chosen by cross-validation{self._edge()}"
         if hasattr(self, "path_"):
             lines["held out"] = about_scores(self._held_out())
             count = len(self.path_.results)
             lines["work"] = f"{work(self.path_.results)}, for {counted(count, 'strength')}, after the folds"
             lines["message"] = f"at the chosen strength {lines['message']}"
         return lines
+
+    def _varied(self) -> str:
+        """Return the penalty whose strength was varied; of several ``l1_ratio`` scores and path are those of the chosen one."""
+        return self._penalty_with_ratio(f", chosen of {len(self.alphas_)}" if self.alphas_.ndim == 2 else "")
 
     def _ratios(self) -> tuple[list[Any], bool]:
         if self.l1_ratio is None or isinstance(self.l1_ratio, (numbers.Number, str)):
@@ -165,6 +169,7 @@ class CrossValidated(LinearModel):
         found = path_of(problem, grid, terms, **options)
         judge = Problem(left.X, left.targets, loss, sample_weight=normalised(left.weights), fit_intercept=problem.fit_intercept)
         model = copy.copy(self)
+        model.__dict__.pop("feature_names_in_", None)  # the rows that a scorer has are an array
         scores = []
         for result in found.results:
             model._store(result.x, result.intercept, problem)
@@ -194,7 +199,10 @@ class CrossValidated(LinearModel):
 
         def by_scorer(model: LinearModel, judge: Problem, data: Data, x: Array) -> tuple[float, float]:
             options = {} if data.sample_weight is None else {"sample_weight": data.sample_weight}
-            return float(scorer(model, data.X, data.y, **options)), np.nan
+            try:
+                return float(scorer(model, data.X, data.y, **options)), np.nan
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"scoring={self.scoring!r} cannot judge {type(self).__name__}: {error}") from error
 
         return by_scorer
 
@@ -281,8 +289,9 @@ class CrossValidated(LinearModel):
             titles=panels,
             groups=self._group_labels(),
             steps=self._is_fused(),
-            penalty=self._penalty_name(),
+            penalty=self._varied(),
             label=self._coefficient_label(),
+            target=self._target(),
         )
 
 

@@ -12,7 +12,7 @@ from .._arguments import argument
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, Options, Skipped, Source, UnusableError, empty_columns, missing_value, reading
+from ._source import BLOCK_BYTES, Block, Options, Skipped, Source, Table, UnusableError, empty_columns, missing_value, reading
 
 __all__ = ["look", "open_source"]
 
@@ -55,10 +55,10 @@ def _kind(path: Path) -> str:
     return "Parquet" if _is_parquet(path) else "Arrow"
 
 
-def look(path: Path, options: Options) -> tuple[int, list[str]]:
-    """Return the number of columns and their names."""
+def look(path: Path, options: Options) -> Table:
+    """Return the columns of a table."""
     names = list(_schema(path).names)
-    return len(names), names
+    return Table(len(names), names)
 
 
 def open_source(path: Path, options: Options) -> Source:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._arguments import argument
-from .._checks import meant
+from .._checks import meant, rename_hint
 from ..errors import FileFormatError
+from ._numbers import is_number
 from ._source import Column, Options, listed
 
 __all__ = ["Picked", "pick", "pick_kept"]
@@ -25,17 +26,17 @@ class Picked(NamedTuple):
     kept_names: tuple[str, ...]
 
 
-def pick(path: Path, names: Sequence[str] | None, count: int, options: Options) -> Picked:
-    """Find the columns that are asked for in a table with so many columns."""
+def pick(path: Path, names: Sequence[str] | None, count: int, options: Options, first: Sequence[str] = ()) -> Picked:
+    """Find the columns that are asked for in a table with so many columns; ``first`` is its first row, if it is text."""
     if names is not None:
         _check_names(path, names)
-    targets = [_find(path, "target", column, names, count) for column in options.target]
+    targets = [_find(path, "target", column, names, count, first) for column in options.target]
     if len(set(targets)) != len(targets):
         raise ValueError(f"{argument('target')} must not name a column of {path} twice; got {listed(options.target)}")
     if options.features is not None:
-        features = _by_name(path, options.features, names)
+        features = _by_name(path, options, names)
     else:
-        drop = [_find(path, "drop", column, names, count) for column in options.drop]
+        drop = [_find(path, "drop", column, names, count, first) for column in options.drop]
         both = sorted(set(drop) & set(targets))
         if both:
             raise ValueError(
@@ -80,17 +81,19 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, count: int) -> int:
+def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, count: int, first: Sequence[str] = ()) -> int:
     """Return the position of a column given by name or position; digits that are no name are a position."""
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)
     position, said = column, argument(option)
+    named = names is None and str(column) in [field.strip() for field in first]
+    hint = f"; {column!r} stands in its first line: say {argument('header', True)} if that is names" if named else ""
     if isinstance(column, str):
         try:
             position = int(column)
         except ValueError:
             if names is None:
-                raise ValueError(f"{said} must be a position, as {path} has no column names; got {column!r}") from None
+                raise ValueError(f"{said} must be a position, as {path} has no column names; got {column!r}{hint}") from None
             several = [name.strip() for name in column.split(",")]
             if len(several) > 1 and all(name in names for name in several):
                 raise ValueError(
@@ -100,27 +103,29 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
             hint = "" if near is None else f" (did you mean {near!r}?)"
             raise ValueError(f"{said} {column!r} is not a column of {path}{hint}; its columns are {listed(names)}") from None
     if not -count <= int(position) < count:
-        raise ValueError(f"{said} {column} is not a column of {path}, which has columns 0 to {count - 1}; -1 is the last")
+        last = "; -1 is the last"
+        raise ValueError(f"{said} {column} is not a column of {path}, which has columns 0 to {count - 1}{hint or last}")
     return int(position) % count
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _by_name(path: Path, wanted: Sequence[str], names: Sequence[str] | None) -> list[int]:
+def _by_name(path: Path, options: Options, names: Sequence[str] | None) -> list[int]:
+    wanted = options.features or ()
     if names is None:
-        raise ValueError(f"features are given by name, but {path} has no column names")
+        named, bare = argument("header", True), argument("header", False)
+        advice = f"leave {bare} out" if options.header is False else f"say {named} if its first line is names"
+        raise ValueError(f"features are given by name, but {path} has no column names; {advice}")
     positions = {name: j for j, name in enumerate(names)}
     missing = [name for name in wanted if name not in positions]
     if missing:
-        near = meant(missing[0], [name for name in names if name not in wanted])
-        hint = "" if near is None else f"; it has {near!r}: rename that if it is {missing[0]!r}"
-        if len(missing) == len(wanted) and all(_is_number(name) for name in names):
+        hint = rename_hint(missing[0], [name for name in names if name not in wanted])
+        if len(missing) == len(wanted) and _are_other_numbers(names, wanted):
             hint = "; its first line holds nothing but numbers: is it a row?"
         raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {listed(missing)}{hint}")
     return [positions[name] for name in wanted]
+
+
+def _are_other_numbers(names: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Tell whether names are nothing but numbers, and none of those wanted, not even spelt otherwise."""
+    if not all(is_number(name) for name in names):
+        return False
+    return not {float(name) for name in names} & {float(name) for name in wanted if is_number(name)}

@@ -46,6 +46,7 @@ def convert(
     n_features: int | None = None,
     dtype: Any = None,
     skip_missing: bool = False,
+    decimal: str = ".",
     progress: bool = False,
 ) -> Dataset:
     r"""Convert a file of data into a folder of arrays once, and open that.
@@ -59,7 +60,7 @@ def convert(
         The file, as in :func:`read`.
     folder : path, optional
         Where to put the arrays; by default next to the file, under its name with ``.dapsgd`` added.
-    target, drop, header, zero_based, n_features, dtype, skip_missing
+    target, drop, header, zero_based, n_features, dtype, skip_missing, decimal
         As in :func:`read`.
     progress : bool, default False
         Show a progress bar; where there is no terminal, print a line now and then.
@@ -82,7 +83,7 @@ def convert(
     ...     bool((first.X == again.X).all()), type(again.X).__name__
     (True, 'memmap')
     """
-    options = make_options(target, drop, None, header, zero_based, n_features, dtype, skip_missing)
+    options = make_options(target, drop, None, header, zero_based, n_features, dtype, skip_missing, decimal=decimal)
     path, progress = check_path(path), flag("progress", progress)
     folder = default_folder(path) if folder is None else Path(folder)
     if folder.exists():

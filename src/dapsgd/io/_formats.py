@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import FileFormatError
 from . import _arrow, _csv, _numpy, _svmlight
-from ._source import Options, Source
+from ._source import Options, Source, Table, decimal_sign
 
 __all__ = ["ENDINGS", "Format", "check_path", "column_names", "format_of", "layout", "open_source"]
 
@@ -19,7 +19,7 @@ class Format(NamedTuple):
 
     name: str
     open: Callable[[Path, Options], Source]
-    look: Callable[[Path, Options], tuple[int, list[str] | None]] | None = None  # the number and the names of columns
+    look: Callable[[Path, Options], Table] | None = None
     gzip: bool = False  # may be compressed
 
 
@@ -75,7 +75,7 @@ def open_source(path: Any, options: Options) -> Source:
     return format_of(path).open(path, options)
 
 
-def column_names(path: Any, *, header: bool | None = None) -> list[str] | None:
+def column_names(path: Any, *, header: bool | None = None, decimal: str = ".") -> list[str] | None:
     """Return the names of the columns of a file, None if it has none; its rows are not read.
 
     Parameters
@@ -84,14 +84,16 @@ def column_names(path: Any, *, header: bool | None = None) -> list[str] | None:
         The file.
     header : bool, optional
         Whether the first line of a CSV file is a header; by default it is if it holds anything that is not a number.
+    decimal : "." or ",", default "."
+        The decimal sign of a CSV file.
     """
-    path = check_path(path)
-    return None if format_of(path).look is None else layout(path, header)[1]
+    path, options = check_path(path), Options(header=header, decimal=decimal_sign(decimal))
+    return None if format_of(path).look is None else layout(path, options).names
 
 
-def layout(path: Path, header: bool | None = None) -> tuple[int, list[str] | None]:
-    """Return the number of columns of a table, and their names if it has any."""
+def layout(path: Path, options: Options) -> Table:
+    """Return the columns of a table."""
     look = format_of(path).look
     if look is None:
         raise ValueError(f"{path} is no table")
-    return look(path, Options(header=header))
+    return look(path, options)

@@ -18,7 +18,7 @@ from .._arguments import argument
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
-from ._source import BLOCK_BYTES, Block, Options, Source, WidthError, reading
+from ._source import BLOCK_BYTES, Block, Options, Source, Table, WidthError, reading
 
 __all__ = ["Header", "look_npy", "open_npy", "open_npz", "read_header", "stored_array"]
 
@@ -101,9 +101,9 @@ def _look(path: Path) -> Header:
     return header
 
 
-def look_npy(path: Path, options: Options) -> tuple[int, None]:
-    """Return the number of columns; they have no names."""
-    return _look(path).shape[1], None
+def look_npy(path: Path, options: Options) -> Table:
+    """Return the columns of a matrix; they have no names."""
+    return Table(_look(path).shape[1], None)
 
 
 def open_npy(path: Path, options: Options) -> Source:

@@ -27,6 +27,7 @@ def read(
     dtype: Any = None,
     skip_missing: bool = False,
     keep: Column | Sequence[Column] | None = None,
+    decimal: str = ".",
 ) -> Dataset:
     r"""Read a file of data into memory; its ending says of which kind it is.
 
@@ -43,7 +44,8 @@ def read(
     features : list of str, optional
         The columns of X, in this order; by default all that are not left out.
     header : bool, optional
-        Whether the first line of a CSV file is a header; by default it is if it holds anything that is not a number.
+        Whether the first line of a CSV file is a header; by default it is if it holds anything that is not a number,
+        or the names of all ``features``.
     zero_based : bool, optional
         Whether the first column of an svmlight file is 0 rather than 1; by default it is if the index 0 occurs.
     n_features : int, optional
@@ -56,6 +58,8 @@ def read(
     keep : str, int or a list of these, optional
         Columns of a CSV, Parquet or Arrow file whose text is kept as it is in ``Dataset.kept``, such as the name of a sample.
         That does not make them features, nor leave them out: see ``drop`` and ``features``.
+    decimal : "." or ",", default "."
+        The decimal sign of a CSV file.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def read(
     ...     dapsgd.io.read(path)
     Dataset(2 x 3 CSR float64, target label)
     """
-    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep)
+    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep, decimal)
     source = open_source(path, options)
     labels = Labels(path, source.target_names)
     parts, targets = [], []
@@ -100,9 +104,7 @@ def read_blocks(path: Any, target: Any = None, **options: Any) -> Iterator[Datas
 
     Of svmlight files the number of columns must be given, and whether they start at 0 does: no block knows of the others.
     """
-    nothing = dict.fromkeys(("drop", "features", "header", "zero_based", "n_features", "dtype", "keep"))
-    given: dict[str, Any] = {**nothing, "skip_missing": False, **options}
-    source = open_source(path, make_options(target, **given))
+    source = open_source(path, make_options(target, **options))
     for X, y, texts in source.blocks(lambda _: None):
         joined, zero_based = _join([X], source)
         targets = y.astype(str) if y is not None and y.dtype == object else y

@@ -26,8 +26,10 @@ __all__ = [
     "Options",
     "Skipped",
     "Source",
+    "Table",
     "UnusableError",
     "WidthError",
+    "decimal_sign",
     "empty_columns",
     "listed",
     "make_options",
@@ -54,6 +56,7 @@ class Options:
     dtype: str | None = None
     skip_missing: bool | None = None
     keep: tuple[Column, ...] = ()
+    decimal: str | None = None  # if it is not the point
 
     def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
         """Refuse an option that this kind of file has no use for."""
@@ -65,15 +68,16 @@ class Options:
 
 
 def make_options(
-    target: Any,
-    drop: Any,
-    features: Any,
-    header: Any,
-    zero_based: Any,
-    n_features: Any,
-    dtype: Any,
-    skip_missing: Any,
+    target: Any = None,
+    drop: Any = None,
+    features: Any = None,
+    header: Any = None,
+    zero_based: Any = None,
+    n_features: Any = None,
+    dtype: Any = None,
+    skip_missing: Any = False,
     keep: Any = None,
+    decimal: Any = ".",
 ) -> Options:
     """Check what a user hands in."""
     for name, value in (("header", header), ("zero_based", zero_based)):
@@ -97,7 +101,15 @@ def make_options(
         dtype=None if dtype is None else _dtype(dtype),
         skip_missing=flag("skip_missing", skip_missing) or None,
         keep=_columns("keep", keep),
+        decimal=decimal_sign(decimal),
     )
+
+
+def decimal_sign(value: Any) -> str | None:
+    """Check the decimal sign that a user hands in; None is the point."""
+    if value not in (".", ","):
+        raise ValueError(f"{argument('decimal')} must be a point or a comma; got {value!r}")
+    return None if value == "." else str(value)
 
 
 def _dtype(value: Any) -> str:
@@ -121,6 +133,14 @@ class Block(NamedTuple):
     X: Any  # array or CSR matrix
     y: Array | None  # numbers, or text as objects
     kept: Sequence[Sequence[str]] = ()  # columns of text that are kept as they are
+
+
+class Table(NamedTuple):
+    """The columns of a table."""
+
+    width: int
+    names: list[str] | None
+    first_line: int | None = None  # of the rows, if they are text
 
 
 class Skipped:
