@@ -30,6 +30,7 @@ import dapsgd.runtimes.ray.drive as drive_module
 import dapsgd.runtimes.ray.link as link_module
 import dapsgd.runtimes.ray.masters as masters_module
 import dapsgd.runtimes.ray.shard as shard_module
+from dapsgd.runtimes._plan import Marks
 from dapsgd.runtimes.ray.shard import Shard
 from dapsgd.runtimes.ray.slices import Slice
 from dapsgd.runtimes.ray.worker import Worker
@@ -554,7 +555,7 @@ def drive(world):
         max_delay=setup.max_delay,
         max_iter=setup.length,
         rows=setup.workers,
-        record_every=15,
+        records=Marks(15, 15),
         record_schedule=False,
         average=False,
         refresh=None,

@@ -80,7 +80,7 @@ class State(NamedTuple):
 def start(rules: Rules) -> State:
     counters = [0] * engine.COUNTERS
     counters[engine.LAST] = rules.stops[0]
-    counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = 1
+    counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = counters[engine.RECORD_LONGEST] = 1
     counters[engine.RECORDS_FULL], counters[engine.BAD_ITERATION] = rules.records_full, -1
     counters[engine.IN_LINE] = rules.workers
     worker = Worker(IN_LINE, (0,) * engine.STATES, 0, 0, (0,) * rules.stripes)

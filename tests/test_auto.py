@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csc_matrix, csr_matrix, random_array
 
 import dapsgd as ds
-from dapsgd import auto, columns, descent, gram, rows, working_set
+from dapsgd import auto, columns, descent, gram, rows, search
 from dapsgd.losses import LOSSES
 
 from . import cases
@@ -88,7 +88,7 @@ def test_only_the_columns_of_the_set_are_looked_at(monkeypatch):
 
 
 def test_too_large_a_set_is_left_to_full_gradients(monkeypatch):
-    monkeypatch.setattr(working_set, "_LARGEST", 5)
+    monkeypatch.setattr(search, "_LARGEST", 5)
     rng = np.random.default_rng(1)
     X = rng.standard_normal((100, 30))
     run = check(ds.Problem(X, X @ rng.standard_normal(30), regularizer=ds.L1(0.01)), tol=1e-8)
@@ -111,7 +111,7 @@ def test_columns_of_very_different_scale(scale):
 
 
 def test_columns_one_by_one(monkeypatch):
-    monkeypatch.setattr(working_set, "_SMALL", 4)
+    monkeypatch.setattr(search, "_SMALL", 4)
     rng = np.random.default_rng(8)
     wide = rng.standard_normal((15, 40))
     y = wide[:, :5].sum(axis=1) + 0.1 * rng.standard_normal(15)

@@ -1,5 +1,6 @@
 """The duality gap is never smaller than the true distance to the optimum, and vanishes there."""
 
+import math
 import tracemalloc
 
 import cvxpy as cp
@@ -205,3 +206,57 @@ def test_a_fused_lasso_with_an_l1_part_has_a_gap(intercept, targets):
         result = ds.solve(problem, tol=tol)
         assert result.converged
         assert result.objective - exact.objective <= result.gap + 1e-12 <= 1.001 * tol * result.objective + 1e-12
+
+
+def test_a_fused_lasso_has_a_gap_beside_an_extreme_row():
+    rng = np.random.default_rng(0)
+    X = np.vstack([np.arange(900.0, 960.0, 10.0), rng.standard_normal((60, 6))])
+    y = np.append(1000.0, X[1:] @ [1.0, 1.0, 2.0, 2.0, 2.0, 0.0] + 0.1 * rng.standard_normal(60))
+    result = ds.solve(ds.Problem(X, y, ds.Squared(0.5), ds.FusedLasso(0.01), fit_intercept=True), tol=1e-8)
+    assert result.converged
+    assert 0.0 <= result.gap <= 1e-8 * result.objective
+
+
+@pytest.mark.parametrize("offset", [0.0, 3e3, 1e4, 1e6])
+def test_a_fused_lasso_has_a_gap_wherever_targets_and_columns_are(offset):
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.standard_normal((80, 30)), axis=1)
+    y = X[:, 5:15].sum(axis=1) + rng.standard_normal(80) + offset
+    weights = np.where(np.arange(80) % 7 == 0, 0.0, rng.uniform(0.5, 2.0, 80))
+    problem = ds.Problem(X, y, ds.Squared(0.5), ds.FusedLasso(0.1), fit_intercept=True, sample_weight=weights)
+    moved = ds.Problem(X + offset, y, ds.Squared(0.5), ds.FusedLasso(0.1), fit_intercept=True, sample_weight=weights)
+    best, same = ds.solve(problem, tol=1e-7), ds.solve(moved, tol=1e-6)
+    assert best.converged
+    assert same.converged
+    assert math.isfinite(best.gap)
+    assert math.isfinite(same.gap)
+    assert same.objective == pytest.approx(best.objective, rel=1e-6)
+    far = ds.solve(problem, "fista", tol=1e-2)
+    assert far.converged
+    assert far.objective - best.objective <= far.gap <= 1e-2 * far.objective
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e13])
+def test_a_fused_lasso_bounds_the_optimum_whatever_the_units(scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8))
+    y = X @ np.repeat([1.0, 3.0], 4) + 5.0 + rng.standard_normal(60)
+    unit = ds.solve(ds.Problem(X, y, ds.Squared(0.5), ds.FusedLasso(0.05), fit_intercept=True), tol=1e-10)
+    problem = ds.Problem(scale * X, y, ds.Squared(0.5), ds.FusedLasso(0.05 * scale), fit_intercept=True)
+    for w, intercept in ((np.zeros(8), 0.0), (unit.x / scale, 4.0), (0.5 * unit.x / scale, unit.intercept)):
+        gap = problem.duality_gap(w, intercept)
+        assert gap >= problem.objective(w, intercept) - unit.objective - 1e-9
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e5])
+def test_targets_far_from_zero_in_single_precision(offset):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 6)).astype(np.float32)
+    Y = (X @ rng.standard_normal((6, 4)) + 3.0 * rng.standard_normal((5000, 4)) + offset).astype(np.float32)
+    result = ds.solve(ds.Problem(X, Y, ds.Squared(), ds.L1(0.1), fit_intercept=True), "fista", tol=1e-3, max_iter=300)
+    assert result.converged
+    single = ds.Problem(X, Y[:, 0], ds.Squared(), ds.L1(0.1), fit_intercept=True)
+    found = ds.solve(single, "gram", tol=1e-4, max_iter=300)
+    exact = ds.Problem(X.astype(float), Y[:, 0].astype(float), ds.Squared(), ds.L1(0.1), fit_intercept=True)
+    excess = exact.objective(found.x, found.intercept) - ds.solve(exact, tol=1e-9).objective
+    assert not found.converged or excess <= 2e-4 * found.objective

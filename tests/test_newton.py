@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import dapsgd as ds
-from dapsgd import pieces, working_set
+from dapsgd import joint_search, pieces
 
 N, P, K = 80, 12, 3
 RNG = np.random.default_rng(0)
@@ -77,14 +77,14 @@ def test_too_many_classes_or_rows_are_for_others(monkeypatch):
     many = ds.Problem(RNG.standard_normal((60, 5)), np.arange(60) % 30, ds.Multinomial(), ds.L1(0.01))
     assert ds.solve(many, max_iter=2, tol=0.0).algorithm == "fista"
     wide = ds.Problem(RNG.standard_normal((400, 399)), np.arange(400) % 10, ds.Multinomial(), ds.L1(1e-3))
-    sizes, make = [], working_set._JointSearch._joint_model
+    sizes, make = [], joint_search.JointSearch._joint_model
 
     def counted(search):
         matrix, border = make(search)
         sizes.append(len(matrix))
         return matrix, border
 
-    monkeypatch.setattr(working_set._JointSearch, "_joint_model", counted)
+    monkeypatch.setattr(joint_search.JointSearch, "_joint_model", counted)
     found = ds.solve(wide, max_iter=20, tol=1e-3)  # a matrix of all would have 3,990 rows
     assert max(sizes, default=0) <= 2000
     assert found.iterations <= 20

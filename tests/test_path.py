@@ -289,15 +289,15 @@ def test_where_the_model_does_not_get_there_the_path_goes_on(monkeypatch):
 
 def test_blas_has_one_thread_where_the_data_is_small_and_all_of_them_afterwards(monkeypatch):
     from dapsgd.path import path_of
-    from dapsgd.runtimes._blas import _blas_threads, _controller
+    from dapsgd.runtimes._blas import _controller, blas_threads
 
     problem, seen = cases.problem("squared", "l1"), []
     with _controller().limit(limits=2, user_api="blas"):
-        before = _blas_threads()
-        options = {"each": lambda: seen.append(_blas_threads())}
+        before = blas_threads()
+        options = {"each": lambda: seen.append(blas_threads())}
         path_of(problem, np.array([0.1, 0.05]), [ds.L1(0.1), ds.L1(0.05)], **options)
         assert seen == [1, 1]
-        assert _blas_threads() == before
+        assert blas_threads() == before
         monkeypatch.setattr(sys.modules["dapsgd.runtimes._blas"], "_SMALL", 0)
         path_of(problem, np.array([0.1]), [ds.L1(0.1)], **options)
         assert seen[2:] == [before]

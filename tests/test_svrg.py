@@ -5,11 +5,13 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
+from dapsgd import _passes
+from dapsgd import rows as data_rows
 from dapsgd.algorithms import ALGORITHMS
 from dapsgd.choices import pick_batch_size
 from dapsgd.losses import LOSSES
 from dapsgd.regularizers import REGULARIZERS
-from dapsgd.snapshots import Refresher, epoch_length
+from dapsgd.snapshots import Refresher, make_epochs
 from dapsgd.steps import allowed_step, settling
 
 from . import cases
@@ -19,12 +21,12 @@ def small(regularizer="fused_lasso", n=120, **options):
     return cases.problem("squared", regularizer, n=n, seed=0, multi=regularizer == "nuclear", **{"l2": 0.1, **options})
 
 
-def in_numpy(problem, schedule, eta, epoch):
+def in_numpy(problem, schedule, eta, epochs):
     """Run serial SVRG in plain NumPy: gradients of single rows through Problem.gradient of one-row problems."""
     x = np.zeros(problem.shape)
     X, y = problem._rows.X, problem._targets
     for t, rows in enumerate(schedule.rows):
-        if t % epoch == 0:
+        if epochs.has(t):
             snapshot, full = x.copy(), problem.gradient(x)
 
         def batch_gradient(w, rows=rows):
@@ -42,7 +44,7 @@ def test_one_worker_runs_the_recursion(algorithm, regularizer):
     problem = small(regularizer)
     options = {"runtime": "serial", "step": ds.Constant(0.01), "batch_size": 7, "tol": 0.0}
     run = ds.solve(problem, algorithm, max_iter=150, seed=3, record_schedule=True, **options)
-    expected = in_numpy(problem, run.schedule, 0.01, epoch_length(problem.n, 7))
+    expected = in_numpy(problem, run.schedule, 0.01, make_epochs(problem.n, 7))
     np.testing.assert_allclose(run.iterate, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
 
 
@@ -129,7 +131,7 @@ def test_a_snapshot_does_not_depend_on_the_number_of_threads(sparse, monkeypatch
 
 def test_passes_count_snapshots():
     problem = small(n=100)
-    epoch = epoch_length(100, 10)
+    epoch = make_epochs(100, 10).first
     run = ds.solve(problem, "dap-svrg", workers=1, batch_size=10, step=ds.Constant(1e-3), max_iter=2 * epoch, tol=0.0, seed=0)
     assert run.passes == pytest.approx(2 * epoch * 10 / 100 + 2)
     assert run.trace.passes[-1] == run.passes
@@ -208,3 +210,69 @@ def test_mini_batches_grow_with_the_matrix_that_is_decomposed():
         problem = ds.Problem(np.ones((20_000, 300), np.float32), np.ones((20_000, q)), regularizer=ds.NuclearNorm(0.1))
         sizes.append(pick_batch_size("auto", problem, ALGORITHMS["dap-svrg"], ds.Serial()))
     assert sizes == [32, 256, 256]
+
+
+def test_snapshots_are_taken_often_at_first_where_there_are_many_rows():
+    few, many = make_epochs(2_000, 32), make_epochs(1_000_000, 100)
+    assert few.first == few.longest == 125
+    assert (many.first, many.longest) == (1250, 20_000)
+    assert [many.at(k) for k in range(7)] == [0, 1250, 3750, 8750, 18_750, 38_750, 58_750]
+    problem = small(n=20_000)
+    epochs = make_epochs(problem.n, 32)
+    assert epochs.first < epochs.longest
+    run = ds.solve(problem, "dap-svrg", workers=1, batch_size=32, max_passes=8, tol=0.0, seed=0)
+    expected = [epochs.at(k) for k in range(len(run.trace.iteration))]
+    assert run.trace.iteration.tolist() == expected
+    assert 5.0 < run.passes <= 8.0  # whole epochs
+    schedule = ds.solve(problem, "dap-svrg", runtime="serial", max_iter=600, record_schedule=True, tol=0.0, seed=0).schedule
+    step, length = ds.Constant(1e-3), schedule.rows.shape[1]
+    again = ds.solve(problem, "dap-svrg", runtime=ds.Replay(schedule), step=step, tol=0.0)
+    np.testing.assert_allclose(again.iterate, in_numpy(problem, schedule, 1e-3, make_epochs(problem.n, length)), atol=1e-10)
+
+
+def test_passes_by_several_threads_are_those_of_one(monkeypatch):
+    monkeypatch.setattr(_passes, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(data_rows, "_SUMS", 0)
+    rng = np.random.default_rng(0)
+    data, x, slopes = rng.standard_normal((1001, 7)), rng.standard_normal((8, 3)), rng.standard_normal((1001, 3))
+    for kind in (np.float64, np.float32):
+        held = data_rows.DenseRows(data.astype(kind), True)
+        with _passes.shared_passes(3):
+            found = data_rows.predict(held, x.astype(kind)), data_rows.transpose_times(held, slopes.astype(kind))
+        assert [part.dtype for part in found] == [kind, kind]
+        accuracy = 1e4 * float(np.finfo(kind).eps)
+        np.testing.assert_allclose(found[0], data @ x[:7] + x[7], rtol=accuracy, atol=accuracy)
+        np.testing.assert_allclose(found[1], np.vstack([data.T @ slopes, slopes.sum(axis=0)]), rtol=accuracy, atol=accuracy)
+
+
+@pytest.mark.parametrize("regularizer", ["group_lasso", "fused_lasso"])
+def test_passes_are_those_of_snapshots_and_a_few_for_the_certificate(monkeypatch, regularizer):
+    counts = {"predict": 0, "transpose_times": 0}
+    problem = small(regularizer, n=5_000)
+    problem = ds.Problem(problem._rows.X, problem._targets[:, 0], ds.Squared(0.5), problem.regularizer)
+    for name in counts:
+        plain = getattr(data_rows, name)
+
+        def counted(part, at, plain=plain, name=name):
+            counts[name] += data_rows.shape(part)[0] / problem.n
+            return plain(part, at)
+
+        monkeypatch.setattr(data_rows, name, counted)
+    run = ds.solve(problem, "dap-svrg", workers=2, tol=1e-4, seed=0)
+    assert run.converged
+    snapshots = len(run.trace.iteration)
+    # Of the certificate: the answer's predictions; for a fused lasso the sums of the rows and the fitted slopes of each look.
+    assert counts["predict"] <= snapshots + 2.01
+    assert counts["transpose_times"] <= snapshots + 2.01
+
+
+@pytest.mark.parametrize("regularizer", ["l1", "group_lasso", "fused_lasso"])
+def test_the_gap_of_the_answer_bounds_its_distance_to_the_optimum(regularizer):
+    for seed in range(5):
+        problem = small(regularizer, n=300 + seed)
+        best = ds.solve(problem, "fista", tol=1e-13).objective
+        for tol in (0.1, 1e-3, 1e-6):
+            run = ds.solve(problem, "dap-svrg", workers=2, tol=tol, seed=seed)
+            assert run.converged
+            assert run.objective - best <= run.gap * (1 + 1e-9) + 1e-13
+            assert run.gap <= tol * run.objective

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Line", "named_lines", "spread"]
+__all__ = ["Line", "named_ends", "named_lines", "spread"]
 
 Array = np.ndarray[Any, Any]
 
@@ -107,6 +107,32 @@ def _by_end(values: Array, ends: Array) -> list[Any]:
         for place, part in zip(order.tolist(), parts.tolist(), strict=True):
             labels[place] = value, part
     return labels
+
+
+def named_ends(lines: Sequence[Line], ends: Array, steps: bool = False) -> list[float]:
+    """Return for each line the end that its name points at: that of its largest coefficient.
+
+    If ``steps`` it is where most of the band ends, or the next best place if another name points there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lines = [Line([0, 1, 2], "a to c"), Line([3, 4, 5], "d to f")]
+    >>> ends = np.array([3.0, 1.0, 1.0, 1.0, 1.0, 2.0])
+    >>> named_ends(lines, ends), named_ends(lines, ends, steps=True)
+    ([3.0, 1.0], [1.0, 2.0])
+    """
+    if not steps:
+        return [float(ends[line.places[0]]) for line in lines]
+    near, found = _TOUCHING * float(np.abs(ends).max(initial=0.0)), list[float]()
+    for line in lines:
+        there = np.sort(ends[line.places])
+        middle = np.median(there)
+        parts = np.split(there, np.flatnonzero(np.diff(there) > near) + 1)
+        parts.sort(key=lambda part: (-len(part), abs(np.median(part) - middle)))
+        places = [float(part[len(part) // 2]) for part in parts]
+        found.append(next((end for end in places if all(abs(end - other) > near for other in found)), places[0]))
+    return found
 
 
 def spread(heights: Sequence[float], apart: float = 0.07) -> list[float]:

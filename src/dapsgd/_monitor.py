@@ -117,11 +117,13 @@ class RunMonitor:
         at_zero = problem.smooth_value(zero, no_predictions) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError
+        self._nothing = 100.0 * float(np.finfo(problem.dtype).eps) ** 2 * abs(at_zero)  # squares of rounding errors
         # The predictions at the start: algorithms need them, too.
         self.at_start: Array = problem.predict(x0) if x0.any() else no_predictions
         self._first = problem.smooth_value(x0, self.at_start) + problem.penalty(x0) if x0.any() else at_zero
         self._ceiling = _BLOWN_UP * max(at_zero, _finite(self._first), 0.0)
         self._last: Certificate | None = None
+        self._lower = -math.inf  # a bound on the optimum from below
         self.stopped_by: str | None = None
         self._arrived: str | None = None  # why, if that is because of its accuracy
 
@@ -260,6 +262,10 @@ class RunMonitor:
         """The tolerance for the residual: 0 where the duality gap decides."""
         return 0.0 if self._has_gap else self._residual_tol
 
+    def known_gradient(self, x: Array) -> Array | None:
+        """Return the gradient of f at a packed parameter, if the last snapshot was taken there."""
+        return None if self._snapshots is None else self._snapshots.known(x)[1]
+
     def last(self, iteration: int) -> Certificate | None:
         """Return what is known of the point that was observed last, if it was at this iteration."""
         return self._last if self._points and self._points[-1][1] == iteration else None
@@ -278,6 +284,8 @@ class RunMonitor:
         ``look`` at the gap; one that is ``final`` must be exact even if it is far from the tolerance.
         """
         problem = self._problem
+        if final and not self._residuals and objective - self._lower <= self._tol * abs(objective):
+            return self._by_gap(objective, max(objective - self._lower, 0.0))
         predictions = problem.predict(x) if predictions is None else predictions
         if self._residuals:
             problem.lipschitz()  # before there is a gradient: to find L takes as much memory
@@ -287,6 +295,8 @@ class RunMonitor:
         if self._has_gap and look:
             enough = 3.0 * self._tol * abs(objective) if self._tol > 0.0 and not final else math.inf
             gap = duality_gap(problem, x, predictions, gradient, objective, enough)
+            if gap <= enough:  # else it may be an estimate
+                self._lower = max(self._lower, objective - gap)
         known = self._residuals or not math.isfinite(gap)
         residual = problem.packed_residual(x, gradient, spend=not known_before) if known else math.nan
         del gradient  # the scale needs another one
@@ -298,7 +308,7 @@ class RunMonitor:
 
     def _by_gap(self, objective: float, gap: float, residual: float = math.nan) -> Certificate:
         """Return what follows from a duality gap, or from there being no residual."""
-        enough = self._tol > 0.0 and (gap <= self._tol * abs(objective) or residual == 0.0)
+        enough = self._tol > 0.0 and (gap <= max(self._tol * abs(objective), self._nothing) or residual == 0.0)
         return Certificate(objective, residual, gap, enough, "the duality gap is below the tolerance")
 
     def diverged(self, iteration: int) -> None:

@@ -31,8 +31,8 @@ import numpy as np
 from ._arguments import argument
 from ._checks import positive
 from ._files import replacing, sweep
+from ._team import Team
 from .errors import CheckpointError
-from .runtimes._team import Team
 
 __all__ = ["Checkpoint", "Keeper", "Saved", "read_checkpoint"]
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from .full import FULL
 from .gradients import MiniBatch, Share, Snapshot
 from .problem import Problem
 from .runtimes import RUNTIMES, Replay, Serial, Threads
-from .runtimes._plan import available_cores
+from .runtimes._plan import Marks, available_cores
 from .runtimes.ray.cluster import Cluster
 from .shares import cut
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, longest_step, settling
@@ -37,6 +38,7 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
+_MOST_PASSES = 1e15  # that can be told apart
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _CLUSTER_MESSAGES = 64  # of a worker, in which it looks at about as many rows as it has
 _SMALLEST_BATCH, _LARGEST_BATCH = 32, 256  # rows, with variance reduction
@@ -115,11 +117,16 @@ def pick_shares(problem: Problem, step: Any, workers: int, runtime: Any) -> Arra
     return runtime.bounds if isinstance(runtime, Cluster) else cut(problem.n, workers)
 
 
-def pick_length(max_iter: Any, max_passes: Any, epoch: int, cost: float, name: str, runtime: Any) -> int:
-    """Return the number of iterations; passes come in epochs of so many iterations, which cost so many passes."""
+def pick_length(
+    max_iter: Any, max_passes: Any, passes: Callable[[int], float], epochs: Marks | None, name: str, runtime: Any
+) -> int:
+    """Return the number of iterations, of which so many make so many ``passes``; whole epochs, if there are any."""
 
     def in_passes(limit: float) -> int:
-        return max(1, math.floor(limit / cost + 1e-9)) * epoch if epoch > 1 else math.ceil(limit / cost - 1e-9)
+        if epochs is None:
+            return math.ceil(limit / passes(1) - 1e-9)
+        whole = range(1, int(min(limit, _MOST_PASSES)) + 2)  # an epoch is more than a pass
+        return epochs.at(bisect_right(whole, limit + 1e-9, key=lambda k: passes(epochs.at(k))) or 1)
 
     lengths = []
     if max_iter is not None:

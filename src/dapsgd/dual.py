@@ -14,14 +14,15 @@ norm but for constants: there the gradient is taken where these are fitted.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from . import rows as _rows
 from ._calls import has_trait
 from ._jit import run
-from .losses import Multinomial
+from ._passes import cut_rows
+from .losses import Multinomial, is_quadratic
 from .regularizers import Box, ElasticNet, FusedLasso
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ __all__ = ["dual_of_quadratic", "duality_gap", "has_gap", "ignores_constants"]
 
 Array = np.ndarray[Any, Any]
 
+_DEPENDENT = 1e-12  # what is left of a column, beyond others
 _BLOCK = 1 << 20  # entries of a parameter: all that is made of a larger one at once would be several copies
+_ENTRIES = 1 << 17  # of slopes that are looked at together: more would not stay in a cache
 
 
 def has_gap(problem: Problem) -> bool:
@@ -80,7 +83,8 @@ def duality_gap(
     the exact one costs another pass.
     """
     predictions = problem.predict(x) if predictions is None else predictions
-    predictions = predictions.astype(np.float64, copy=False)
+    if problem._targets.shape[1] == 1 or problem.fit_intercept:  # else it would be as much memory again, and hardly more exact
+        predictions = predictions.astype(np.float64, copy=False)
     primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
     if problem.l2 > 0.0 or not ignores_constants(problem):
         return _gap(problem, x, primal, predictions, gradient)
@@ -89,21 +93,42 @@ def duality_gap(
         if estimate > enough:
             return estimate
     fitted = _fit_constants(problem, predictions)
-    return math.inf if fitted is None else _gap(problem, x, primal, fitted, None, balance=False)
+    if fitted is None:
+        return math.inf
+    return _gap(problem, x, primal, fitted.predictions, None, balance=False, directions=fitted.directions)
 
 
-def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient: Array | None, balance: bool = True) -> float:
-    """Return the gap to the bound that the slopes at some predictions give."""
+class _Fitted(NamedTuple):
+    """Predictions where constants are fitted, and directions that the slopes there must be orthogonal to."""
+
+    predictions: Array
+    directions: Array
+
+
+def _gap(
+    problem: Problem,
+    x: Array,
+    primal: float,
+    predictions: Array,
+    gradient: Array | None,
+    balance: bool = True,
+    directions: Array | None = None,
+) -> float:
+    """Return the gap to the bound that the slopes at some predictions give, once they are orthogonal to some directions."""
     from .problem import add_multiple, loss_slopes
 
-    targets, weights = (part.astype(np.float64, copy=False) for part in (problem._targets, problem._weights))
-    theta = np.empty(predictions.shape)
-    run(loss_slopes, problem.loss, predictions, targets, weights, theta)
+    targets, weights = problem._targets.astype(predictions.dtype, copy=False), problem._weights.astype(np.float64, copy=False)
+    theta = np.empty_like(predictions)
+    run(loss_slopes, problem.loss, predictions, targets, weights.astype(predictions.dtype, copy=False), theta)
     weights = weights[:, None] / problem.n
+    if directions is not None and is_quadratic(problem.loss):  # which has any slopes: what rounding has left can be taken out
+        theta = _orthogonal(theta, directions, np.sqrt(weights))
+        if problem.fit_intercept:  # then it does not matter where the targets are, but for rounding
+            targets = targets - np.average(targets, axis=0, weights=weights[:, 0])
     changed = balance and problem.fit_intercept and _balance(problem.loss, theta, weights, targets)
     known = None if gradient is None or changed else gradient[: problem.p]
     if known is None:
-        slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype)  # or all the data would be converted
+        slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype, copy=False)  # or X would be converted
         other = _rows.transpose_times(problem._rows, slopes)[: problem.p]
         np.negative(other, out=other)
 
@@ -124,29 +149,29 @@ def _gap(problem: Problem, x: Array, primal: float, predictions: Array, gradient
         scale, of_penalty = _scale_into_ball(problem, whole), _conjugate(problem, whole)
     if scale == 0.0:  # something is not penalised at all
         return math.inf
-    raw = np.divide(theta, weights / scale, out=np.zeros_like(theta), where=weights > 0.0)
-    of_losses = float(weights[:, 0] @ problem.loss.conjugate(raw, targets))
+    of_losses = 0.0
+    for block in cut_rows(problem.n, max(1, _ENTRIES // targets.shape[1])):
+        part, share = theta[block].astype(np.float64, copy=False), weights[block]
+        raw = np.divide(part, share / scale, out=np.zeros_like(part), where=share > 0.0)
+        of_losses += float(share[:, 0] @ problem.loss.conjugate(raw, targets[block]))
     gap = primal + of_losses + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
 
 
-def _fit_constants(problem: Problem, predictions: Array) -> Array | None:
-    """Return the predictions after the best change of x by a constant, and of the intercept; None if it is not found.
+def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:
+    """Fit a change of x by a constant, and the intercept, to the data; None if that is not possible.
 
     Only there do the slopes give a finite bound. Newton's method in one or two dimensions, on vectors of n entries.
     """
-    constant = np.ones(problem.packed_shape, problem.dtype)
-    constant[problem.p :] = 0.0
-    columns = problem.predict(constant)
-    del constant  # as large as x
+    columns = problem._fact("row sums", lambda: _rows.predict(problem._rows, _constant(problem)).reshape(problem.n, 1))
     if problem.fit_intercept:
-        columns = np.column_stack([columns, np.ones(problem.n)])
-    columns = columns.astype(np.float64)
-    for _ in range(50):
+        columns = np.column_stack([np.ones(problem.n), columns])
+    columns = _basis(columns.astype(np.float64))  # however far from zero they are, and however large
+    for _ in range(1 if is_quadratic(problem.loss) else 50):
         slopes = problem.slopes(predictions)[:, 0]
         gradient = columns.T @ slopes
         if (np.abs(gradient) <= 1e-13 * (np.abs(columns).T @ np.abs(slopes))).all():
-            return predictions
+            return _Fitted(predictions, columns)
         hessian = columns.T @ (problem.second_derivatives(predictions)[:, None] * columns)
         try:
             move = np.linalg.solve(hessian, gradient)
@@ -155,7 +180,30 @@ def _fit_constants(problem: Problem, predictions: Array) -> Array | None:
         predictions = predictions - (columns @ move)[:, None]
         if not np.isfinite(predictions).all():
             return None
-    return None
+    return _Fitted(predictions, columns) if is_quadratic(problem.loss) else None
+
+
+def _basis(columns: Array) -> Array:
+    """Return orthogonal unit vectors that span some columns."""
+    sizes = np.linalg.norm(columns, axis=0)
+    basis, left = np.linalg.qr(columns[:, sizes > 0.0] / sizes[sizes > 0.0])
+    return basis[:, np.abs(np.diagonal(left)) > _DEPENDENT]
+
+
+def _orthogonal(theta: Array, directions: Array, roots: Array) -> Array:
+    """Return slopes without their part in some directions, those of rows that have the weight zero left zero."""
+    basis = _basis(roots * directions)
+    scaled = np.divide(theta, roots, out=np.zeros_like(theta), where=roots > 0.0)
+    for _ in range(2):  # what rounding leaves the first time
+        scaled = scaled - basis @ (basis.T @ scaled)
+    return roots * scaled
+
+
+def _constant(problem: Problem) -> Array:
+    """Return a packed parameter of ones, and no intercept."""
+    result = np.ones(problem.packed_shape, problem.dtype)
+    result[problem.p :] = 0.0
+    return result
 
 
 def dual_of_quadratic(problem: Problem, loss: float, inner: float, image: Array) -> float:

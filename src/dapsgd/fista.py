@@ -130,19 +130,28 @@ def _first_step(problem: Problem, x: Array) -> float:
     return longest_step(bent, problem.dtype)
 
 
-def proximal_step(problem: Problem, y: Array, step: float, search: bool) -> tuple[Array, float]:
-    """Return ``prox(y - step * grad f(y))`` and the step, halved until f lies below its quadratic model if ``search``."""
-    new, _, step = _step(problem, y, problem.predict(y), step, search)
-    return new, step
+def proximal_step(problem: Problem, y: Array, step: float, search: bool, gradient: Array | None = None) -> tuple[Array, float]:
+    """Return ``prox(y - step * grad f(y))`` and the step, halved until f lies below its quadratic model if ``search``.
+
+    The gradient, which is spent, saves a pass if it is known and there is nothing to search for.
+    """
+    if search:
+        new, _, step = _step(problem, y, problem.predict(y), step, search)
+        return new, step
+    return _plain_step(problem, y, problem.packed_gradient(y) if gradient is None else gradient, step), step
+
+
+def _plain_step(problem: Problem, y: Array, gradient: Array, step: float) -> Array:
+    gradient *= problem.dtype.type(-step)
+    gradient += y
+    return problem.packed_prox(gradient, step, spend=True)
 
 
 def _step(problem: Problem, y: Array, predictions: Array, step: float, search: bool) -> tuple[Array, Array, float]:
     """Do the same given the predictions at y; return those at the new point, too."""
     gradient = problem.packed_gradient(y, predictions)
     if not search:
-        gradient *= problem.dtype.type(-step)
-        gradient += y
-        new = problem.packed_prox(gradient, step, spend=True)
+        new = _plain_step(problem, y, gradient, step)
         with np.errstate(over="ignore", invalid="ignore"):
             return new, problem.predict(new), step
     value = problem.smooth_value(y, predictions)

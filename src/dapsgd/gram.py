@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,9 +18,11 @@ import numpy as np
 from . import rows as _rows
 from ._calls import run_prox
 from ._memory import require_memory
+from ._passes import for_each, shared_passes
 from .dual import dual_of_quadratic, has_gap, ignores_constants
 from .losses import is_quadratic
 from .regularizers import NonNegative, Zero
+from .runtimes._blas import blas_threads, calm_for, single_threaded_blas
 from .steps import longest_step
 
 if TYPE_CHECKING:
@@ -30,12 +32,15 @@ __all__ = ["FEW_COLUMNS", "Bound", "Gram", "make_gram", "minimise"]
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 8192  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
+_BLOCK = 1024  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
 _TIGHTER = 0.3
 _CLOSER = 0.25  # than when the gap was last looked at: that costs more than an iteration
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
+_SPANS = 4  # of rows, each with sums of its own
+_WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
 _ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
-_LITTLE = 0.1  # of what the tolerance asks for
+_ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows may be off, before blocks are added up
+_LITTLE = 0.6  # of what the tolerance asks for
 _DEPENDENT = 1e-11  # a share of a column's square, to which it is a combination of others
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
@@ -49,8 +54,8 @@ class Gram(NamedTuple):
     means: Array  # (p,): of the columns, zero without an intercept
     centre: Array  # (q,): of the targets
     norm: float  # of Q: a bound on its largest eigenvalue
-    squares: float  # what the constant was before the targets were centred
-    sizes: Array  # (p,): the roots of the diagonal of Q before the columns were
+    squares: float  # what the constant was as it was added up: before targets were centred, unless they were far from zero
+    sizes: Array  # (p,): the roots of the diagonal of Q as it was added up
 
 
 class Bound(NamedTuple):
@@ -110,13 +115,31 @@ def make_gram(problem: Problem) -> Gram:
 
 def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre: Array | None = None) -> _Sums:
     """Add products up over all rows; less these means, if they are given."""
-    n, p, targets = problem.n, problem.p, problem._targets
+    n, p = problem.n, problem.p
+    even = bool((weights == weights[0]).all())
+    whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows) and means is None
+    # Threads with a span of rows each are faster than those of BLAS on one block after the other.
+    count = _SPANS if not whole and n >= _SPANS * _BLOCK and n * p * p <= _SPANS * _WORK and blas_threads() > 1 else 1
+    spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
+    threads = blas_threads() if count > 1 else 1
+    with single_threaded_blas() if count > 1 else nullcontext():
+        parts = for_each(
+            spans, lambda span: _add_up_rows(problem, weights, span, None if whole else _BLOCK, even, means, centre), threads
+        )
+    factor = float(weights[0]) if even else 1.0
+    return _Sums(*(factor * sum(of_span[1:], start=of_span[0]) for of_span in zip(*parts, strict=True)))
+
+
+def _add_up_rows(
+    problem: Problem, weights: Array, span: slice, largest: int | None, even: bool, means: Array | None, centre: Array | None
+) -> _Sums:
+    """Add products up over some rows, but for the weight of all if they are ``even``."""
+    p, targets = problem.p, problem._targets
     Q, B, squares = np.zeros((p, p)), np.zeros((p, targets.shape[1])), 0.0
     of_columns, of_targets = np.zeros(p), np.zeros(targets.shape[1])
     X = _rows.matrix(problem._rows)
-    whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows) and means is None
-    even = bool((weights == weights[0]).all())
-    for block in _rows.blas_blocks(n, p * p, None if whole else _BLOCK):
+    for rows in _rows.blas_blocks(span.stop - span.start, p * p, largest):
+        block = slice(span.start + rows.start, span.start + rows.stop)
         half = np.ones(block.stop - block.start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
         part, of_part = X[block], targets[block]
         if means is not None and centre is not None:
@@ -129,10 +152,7 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
         if problem.fit_intercept:
             of_columns += part.T @ half
             of_targets += half @ of_part.astype(np.float64, copy=False)
-    factor = float(weights[0]) if even else 1.0
-    for sum_of_products in (Q, B, of_columns, of_targets) if even else ():
-        sum_of_products *= factor
-    return _Sums(Q, B, of_columns, of_targets, factor * squares)
+    return _Sums(Q, B, of_columns, of_targets, squares)
 
 
 def _are_far(sums: _Sums, total: float) -> bool:
@@ -177,6 +197,21 @@ def minimise(
     ``keep(iteration, point)`` is called after each, with a function that returns the point.
     """
     gram = problem._gram
+    # From here on the data is asked for a certificate at the most, and matrices are often small.
+    threads = blas_threads()
+    with calm_for(gram.Q.nbytes), shared_passes(threads):
+        return _accelerate(problem, gram, x0, tol, max_iter, observe, keep)
+
+
+def _accelerate(
+    problem: Problem,
+    gram: Gram,
+    x0: Array,
+    tol: float,
+    max_iter: int,
+    observe: Callable[[int, Array, Bound | None], bool],
+    keep: Callable[[int, Callable[[], Array]], None],
+) -> tuple[Array, int]:
     step = longest_step(gram.norm, np.float64)
     W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
@@ -242,10 +277,13 @@ def _trusted(problem: Problem, gram: Gram, W: Array, bound: Bound, tol: float) -
     Rounding is that of the largest numbers that were added: squares of the targets and of predictions that nothing cancels,
     as they were before anything was centred.
     """
-    if problem.dtype != np.float64 or ignores_constants(problem):  # whose gap needs the best constant
+    if ignores_constants(problem):  # whose gap needs the best constant
+        return None
+    if problem.dtype != np.float64 and problem.fit_intercept:  # which is rounded with the answer
         return None
     largest = gram.squares + float(((gram.sizes @ np.abs(W)) ** 2).sum())
-    rounding = _ROUNDING * float(np.finfo(np.float64).eps) * largest
+    units = _ROUNDING if problem.dtype == np.float64 else _ROUNDING_SINGLE
+    rounding = units * float(np.finfo(problem.dtype).eps) * largest
     return Bound(bound.objective, bound.gap + rounding) if rounding <= _LITTLE * tol * abs(bound.objective) else None
 
 

@@ -9,7 +9,6 @@ piece becomes zero; which pieces must be cut is for gradients to find out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,7 +130,7 @@ def _direction(problem: Problem, point: Point, pieces: Pieces) -> tuple[Array, A
         parts.append((index, columns))
     H = np.zeros((k + free, k + free))
     H[np.arange(k), np.arange(k)] = 2.0 * problem.l2 * sizes
-    bent = _second_derivatives(problem, point.predictions)
+    bent = problem.joint_second_derivatives(point.predictions)
     together = isinstance(problem.loss, Multinomial)
     for j, other in combinations_with_replacement(range(q), 2) if together else ((j, j) for j in range(q)):
         (left, columns), (right, others) = parts[j], parts[other]
@@ -155,15 +154,6 @@ def _columns(problem: Problem, labels: Array) -> tuple[Array, Array] | None:
     columns = (X[:, there].toarray() if is_sparse(problem._rows) else X[:, there]).astype(np.float64)
     starts = np.flatnonzero(np.diff(of, prepend=-1))
     return of[starts], np.add.reduceat(columns, starts, axis=1) if len(starts) else columns
-
-
-def _second_derivatives(problem: Problem, predictions: Array) -> Callable[[int, int], Array]:
-    """Return a function of two targets: the second derivatives of the mean loss in every row's predictions of them."""
-    if isinstance(problem.loss, Multinomial):
-        bent, weights = problem.loss.second_derivatives(predictions.astype(np.float64)), problem._weights / problem.n
-        return lambda j, k: weights * bent(j, k)
-    of_all = problem.second_derivatives(predictions)
-    return lambda j, k: of_all
 
 
 def _solve(H: Array, slopes: Array) -> Array | None:

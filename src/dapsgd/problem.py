@@ -21,7 +21,7 @@ from ._points import recall
 from ._summaries import about_problem, as_html, as_text
 from ._terms import bind, check_loss, prox_handle, usable_regularizer
 from .gradients import slopes_of_losses, sum_of_losses
-from .losses import Squared
+from .losses import Multinomial, Squared
 from .partitions import Partitions
 from .regularizers import Zero
 
@@ -330,6 +330,14 @@ class Problem:
         out = np.empty(self.n)
         run(loss_second_derivatives, self.loss, predictions, self._targets, self._weights, out)
         return out
+
+    def joint_second_derivatives(self, predictions: Array) -> Callable[[int, int], Array]:
+        """Return a function of two targets: the second derivatives of the mean loss in every row's predictions of them."""
+        if isinstance(self.loss, Multinomial):
+            bent, weights = self.loss.second_derivatives(predictions.astype(np.float64)), self._weights / self.n
+            return lambda j, k: weights * bent(j, k)
+        of_all = self.second_derivatives(predictions)
+        return lambda j, k: of_all
 
     def packed_prox(self, v: Array, step: float, spend: bool = False) -> Array:
         """Return the prox of a packed parameter: the intercept is left alone. ``spend`` v if it is not needed any more."""

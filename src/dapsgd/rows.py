@@ -23,6 +23,7 @@ from ._checks import check_finite_sparse, finite_array
 from ._jit import kernel
 from ._loops import fill
 from ._memory import require_memory
+from ._passes import cut_rows, for_each, threads_of_a_pass
 from .errors import NumbersTooLargeError
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 _LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
+_SUMS = 128  # as many bytes as this many sums over blocks has data, for which they are no burden
 _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
@@ -359,7 +361,7 @@ def predict(rows: Rows | FarRows, x: Array) -> Array:
     if isinstance(rows, FarRows):
         return rows.predict(x)
     p = shape(rows)[1]
-    result: Array = matrix(rows) @ x[:p]
+    result: Array = _times(rows, x[:p])
     if rows.intercept:
         result = result + x[p]
     return result
@@ -369,10 +371,42 @@ def transpose_times(rows: Rows | FarRows, d: Array) -> Array:
     """Return ``X.T @ d``, with the sum of d as the intercept's entry."""
     if isinstance(rows, FarRows):
         return rows.transpose_times(d)
-    result: Array = matrix(rows).T @ d
+    result: Array = _transpose_times(rows, d)
     if rows.intercept:
         result = np.concatenate([result, d.sum(axis=0, keepdims=True)])
     return result
+
+
+def _times(rows: Rows, v: Array) -> Any:
+    """Return ``X @ v``."""
+    threads = _threads_for(rows)
+    if threads == 1:
+        return matrix(rows) @ v
+    X, out = matrix(rows), np.empty((shape(rows)[0], *v.shape[1:]), np.result_type(dtype(rows), v))
+
+    def task(block: slice) -> None:
+        np.matmul(X[block], v, out=out[block])
+
+    for_each(cut_rows(len(out)), task, threads)
+    return out
+
+
+def _transpose_times(rows: Rows, d: Array) -> Any:
+    """Return ``X.T @ d``."""
+    threads = _threads_for(rows)
+    few = _SUMS * 8 * shape(rows)[1] * math.prod(d.shape[1:]) <= entries(rows) * dtype(rows).itemsize  # for all sums of blocks
+    if threads == 1 or not few:
+        return matrix(rows).T @ d
+    X = matrix(rows)
+    parts = for_each(cut_rows(len(d)), lambda block: (X[block].T @ d[block]).astype(np.float64, copy=False), threads)
+    return sum(parts[1:], start=parts[0]).astype(np.result_type(dtype(rows), d))
+
+
+def _threads_for(rows: Rows) -> int:
+    """Return how many threads shall make a pass; only dense data whose rows are together is worth it."""
+    if not isinstance(rows, DenseRows) or not rows.X.flags.c_contiguous:
+        return 1
+    return threads_of_a_pass(rows.X.nbytes)
 
 
 def squared_norms(rows: Rows | FarRows) -> Array:

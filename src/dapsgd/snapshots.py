@@ -8,30 +8,43 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import rows as _rows
-from ._jit import compiled
+from ._jit import compiled, kernel
 from ._memory import require_memory
+from ._passes import for_each
+from .gradients import loss_gradient
 from .problem import Problem, loss_slopes
 from .runtimes._blas import single_threaded_blas
-from .runtimes._team import Team
+from .runtimes._plan import Marks
 from .steps import longest_step
 
 if TYPE_CHECKING:
     from .checkpoints import Saved
 
-__all__ = ["Refresher", "epoch_length"]
+__all__ = ["Refresher", "make_epochs", "snapshot_step"]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK_BYTES = 1 << 20  # rows that are looked at twice, for predictions and for the gradient, while they are in the cache
+_LARGE = 1 << 26  # bytes of data, from which it is worth compiling a loop over its rows
+_TOGETHER = 32  # rows whose gradients are added up before they are added to a sum in double precision
 _SAMPLES = 32  # mini-batches whose smoothness is looked at
 _MARGIN = 1.1  # for those that are not
 _SETBACKS = 40
-_PASSES = 2.0  # over the rows between two snapshots
+_SHORTEST, _LONGEST = 0.125, 2.0  # passes over the rows between two snapshots
+_UPDATES = 256  # at least, between two snapshots, unless that is more than the longest
 
 
-def epoch_length(n: int, batch_size: int) -> int:
-    """Return the number of updates between two snapshots: about two passes over the rows."""
-    return max(1, round(_PASSES * n / batch_size))
+def make_epochs(n: int, batch_size: int) -> Marks:
+    """Return when snapshots are taken: first after few updates, as many rows say much the same; in the end after two passes.
+
+    Where the problem is easy a run is over by then, and nearly all of its passes were those of its few snapshots.
+
+    References
+    ----------
+    Allen-Zhu, Yuan: Improved SVRG for non-strongly-convex or sum-of-non-convex objectives, ICML 2016.
+    """
+    longest = max(1, round(_LONGEST * n / batch_size))
+    return Marks(min(max(_UPDATES, round(_SHORTEST * n / batch_size)), longest), longest)
 
 
 def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) -> float:
@@ -63,12 +76,14 @@ def _weighted(problem: Problem, block: slice) -> Any:
     dense = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
     if problem.fit_intercept:
         dense = np.column_stack([dense, np.ones(len(dense), dense.dtype)])
-    return dense.astype(np.float64) * np.sqrt(problem._weights[block].astype(np.float64))[:, None]
+    result: Array = dense * np.sqrt(problem._weights[block])[:, None]
+    return result
 
 
 def _square_norm(rows: Array) -> float:
-    """Return the largest eigenvalue of ``rows.T @ rows``."""
+    """Return the largest eigenvalue of ``rows.T @ rows``, roughly if they are in single precision."""
     small = rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
+    small = small.astype(np.float64, copy=False)
     if len(small) <= 256:
         return float(np.linalg.eigvalsh(small)[-1])
     return _rows.largest_eigenvalue(lambda v: small @ v, len(small), float(np.trace(small)))
@@ -110,6 +125,12 @@ class Refresher:
         block = self._blocks[0]
         arguments = problem._targets[block], problem._targets[block], problem._weights[block], self.at_snapshot[block]
         self._slopes = compiled(loss_slopes, problem.loss, *arguments)
+        self._look_at: Any = None  # reads long rows once, where BLAS reads a block of them twice
+        by_rows, slopes = problem._by_rows, self.at_snapshot[block]
+        if isinstance(by_rows, _rows.DenseRows) and by_rows.X.nbytes > _LARGE and len(problem.shape) == 1:
+            part = _rows.part(by_rows, block)
+            sums = self.mean, np.zeros(0)
+            self._look_at = compiled(look_at_rows, part, problem.loss, *arguments[1:3], self.mean, slopes, slopes, *sums)
 
     def __call__(self, x: Array, failed: bool = False) -> float:
         """Take a snapshot at a packed parameter, which may be put back; return a factor for all steps from now on.
@@ -141,20 +162,12 @@ class Refresher:
 
     def take_sum(self, x: Array) -> Array:
         """Write the slopes of every row at x, and return the sum of the rows' gradients."""
-        parts: list[Any] = [None] * len(self._blocks)
-        todo = iter(range(len(self._blocks)))  # next() on it is one step of the interpreter: no two threads get the same
 
-        def help_out() -> None:
+        def task(block: slice) -> Array:
             with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
-                for k in todo:
-                    parts[k] = self._gradient(self._blocks[k], x)
+                return self._gradient(block, x)
 
-        helpers = min(self._workers, len(self._blocks)) - 1
-        with Team(helpers) as team:
-            for who in range(helpers):
-                team.assign(who, help_out)
-            help_out()
-            team.finish()
+        parts = for_each(self._blocks, task, self._workers)
         total = np.zeros(self.mean.shape, np.float64)
         for part in parts:
             total += part
@@ -191,9 +204,42 @@ class Refresher:
         """Write the slopes of a block of rows, and return the sum of their gradients."""
         problem = self._problem
         rows = _rows.part(problem._by_rows, block)
+        if self._look_at is not None:
+            part, total = np.zeros_like(x), np.zeros(x.shape, np.float64)
+            own = problem._targets[block], problem._weights[block]
+            self._look_at(rows, problem.loss, *own, x, self._predictions[block], self.at_snapshot[block], part, total)
+            return total
         predictions = np.ascontiguousarray(_rows.predict(rows, x).reshape(block.stop - block.start, -1))
         self._predictions[block] = predictions
         slopes = self.at_snapshot[block]
         self._slopes(problem.loss, predictions, problem._targets[block], problem._weights[block], slopes)
         slopes *= problem.dtype.type(len(slopes))  # loss_slopes divides by the number of rows it sees
         return _rows.transpose_times(rows, slopes.reshape(len(slopes), *problem.shape[1:]))
+
+
+@kernel
+def look_at_rows(
+    rows: Any,
+    loss: Any,
+    targets: Array,
+    weights: Array,
+    x: Array,
+    predictions: Array,
+    slopes: Array,
+    part: Array,
+    total: Array,
+) -> None:
+    """Write predictions and weighted slopes of some rows at x, and add the rows' gradients to ``total``, in one pass.
+
+    ``part``, which is zero, is where a few of them are added up in the precision of the data.
+    """
+    for i in range(weights.size):
+        rows.dot(i, x, predictions[i])
+        loss_gradient(loss, predictions[i], targets[i], slopes[i])
+        for k in range(slopes.shape[1]):
+            slopes[i, k] *= weights[i]
+        rows.add(i, slopes[i], part)
+        if (i + 1) % _TOGETHER == 0 or i + 1 == weights.size:
+            for j in range(part.size):
+                total[j] += part[j]
+                part[j] = 0.0

@@ -16,6 +16,7 @@ from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_h
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory, set_aside
 from ._monitor import Checkup, RunMonitor
+from ._passes import shared_passes
 from ._summaries import counted, penalty_of
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import choose
@@ -28,12 +29,12 @@ from .gradients import Share, Snapshot
 from .problem import Problem
 from .result import Result
 from .runtimes import Replay, Serial, Threads
-from .runtimes._blas import calm_blas, single_threaded_blas
-from .runtimes._plan import Outcome, Plan
+from .runtimes._blas import single_threaded_blas
+from .runtimes._plan import Marks, Outcome, Plan, available_cores
 from .runtimes.ray import Ray
 from .runtimes.ray.cluster import Cluster
 from .shares import share_step
-from .snapshots import Refresher, epoch_length, snapshot_step
+from .snapshots import Refresher, make_epochs, snapshot_step
 from .steps import step_at
 from .updates import Coupled, Parts, make_buffers, runs_in_place
 
@@ -200,7 +201,7 @@ def solve(
     if callable(callbacks) or not all(callable(callback) for callback in callbacks):
         raise TypeError(f"callbacks must be a list of functions; got {callbacks!r}")
     batch_size = problem.n if spec.estimator is None else pick_batch_size(batch_size, problem, spec, executor)
-    epoch = epoch_length(problem.n, batch_size) if spec.estimator is Snapshot else 0
+    epochs = make_epochs(problem.n, batch_size) if spec.estimator is Snapshot else None
     aggregated = spec.estimator is Share
     shares = pick_shares(problem, step, workers, executor) if aggregated else np.zeros(0, np.int64)
     blocks = executor.pick_blocks(problem) if aggregated and isinstance(executor, Cluster) else 1
@@ -211,35 +212,40 @@ def solve(
             return FULL[name].passes(iteration)
         if aggregated:
             return iteration / workers
-        return iteration * batch_size / problem.n + (-(-iteration // epoch) if epoch else 0)
+        return iteration * batch_size / problem.n + (0 if epochs is None else epochs.until(iteration))
 
-    length = pick_length(max_iter, max_passes, max(epoch, 1), passes(max(epoch, 1)), name, executor)
+    length = pick_length(max_iter, max_passes, passes, epochs, name, executor)
     delay = workers if max_delay is None else non_negative_integer("max_delay", max_delay)
     if isinstance(executor, Replay):
         delay = executor.schedule.max_delay
     delay = min(delay, max(length, 1))
-    every = epoch or max(1, length // _DEFAULT_POINTS)
-    if record_every is not None:
-        every = positive_integer("record_every", record_every)
+    records = epochs
+    if record_every is not None or records is None:
+        every = max(1, length // _DEFAULT_POINTS) if record_every is None else positive_integer("record_every", record_every)
+        records = Marks(every, every)
 
     @cache  # it looks at some rows, and is asked for again at the end
     def safe_step() -> float:
         if aggregated:
             return share_step(problem, shares, start, blocks)
-        return (snapshot_step if epoch else minibatch_step)(problem, start, batch_size, delay)
+        return (minibatch_step if epochs is None else snapshot_step)(problem, start, batch_size, delay)
 
     keeper = Keeper(checkpoint, flag("resume", resume))
     _ = problem._prox  # compiled, and its term checked, before anything else is done with it
-    careful = epoch > 0 and step is None
+    careful = epochs is not None and step is None
     refresh: Refresher | None = None
-    if epoch:
+    if epochs is not None:
         refresh = executor.refresher(careful) if isinstance(executor, Cluster) else Refresher(problem, workers, careful)
     by_workers = spec.estimator is not None
-    with calm_blas(problem):
-        rule: Any = pick_rule(step, problem, spec, safe_step, length, delay) if by_workers else None
+    threads = min(workers, available_cores()) if by_workers else 1
+    rule: Any = None
+    if by_workers:
+        with single_threaded_blas(), shared_passes(threads):
+            rule = pick_rule(step, problem, spec, safe_step, length, delay)
     with (
         # From here to the end: threads of BLAS stay awake for a tenth of a second, on the cores of this run or of the next.
         single_threaded_blas() if by_workers else nullcontext(),
+        shared_passes(threads),
         keeper,
         closing(
             RunMonitor(
@@ -265,7 +271,7 @@ def solve(
                 raise ValueError(f"algorithm {name!r} takes no step, average or record_schedule")
             keep_full(keeper, name, start, problem, monitor)
             limited = max_iter is not None or max_passes is not None
-            limits = Limits(length, 1 if record_every is None else every, tol, quick=chosen == "auto", given=limited)
+            limits = Limits(length, 1 if record_every is None else records.first, tol, quick=chosen == "auto", given=limited)
             with single_threaded_blas() if blas_workers == 1 else nullcontext():
                 outcome = FULL[name].run(problem, limits, monitor, Progress(start, keeper))
         else:
@@ -292,15 +298,15 @@ def solve(
                 max_delay=delay,
                 batch_size=batch_size,
                 max_iter=length,
-                record_every=every,
+                records=records,
                 record_schedule=record_schedule,
                 average=average,
                 shares=shares,
                 blocks=blocks,
-                neighbours=epoch > 0,
+                neighbours=epochs is not None,
                 refresh=refresh,
                 careful=careful,
-                refresh_every=epoch,
+                epochs=epochs,
                 elementwise=spec.update is not Coupled or has_trait(type(problem._bound), "elementwise"),
                 in_place=runs_in_place(spec.update, problem._bound),
                 seed=pick_seed(seed),
@@ -360,10 +366,11 @@ def _finish(
     monitor.observe(outcome.iterations, outcome.seconds, x, answered=True)
     polished = name in (*FULL, "dave-rpg") and (outcome.iterations > 0 or monitor.stopped_by is not None)
     if not polished:
-        x = _polish(problem, x, step)
+        x = _polish(problem, x, step, monitor.known_gradient(x))
     certificate = monitor.last(outcome.iterations) if polished else None
     if certificate is None or not certificate.converged:
-        certificate = monitor.certify(x, problem.packed_objective(x), final=True)
+        predictions = problem.predict(x)
+        certificate = monitor.certify(x, problem.smooth_value(x, predictions) + problem.penalty(x), predictions, final=True)
     if not (all_finite(x) and math.isfinite(certificate.objective)):
         raise NumbersTooLargeError
     end = "it ran to its end, not converged," if monitor.has_goal else "it ran to its end"
@@ -394,10 +401,10 @@ def _finish(
     )
 
 
-def _polish(problem: Problem, x: Array, step: float | None) -> Array:
+def _polish(problem: Problem, x: Array, step: float | None, gradient: Array | None) -> Array:
     """Take one full proximal step, whose result is exactly sparse, grouped, fused or of low rank; of 1/L by default."""
     if step is not None:
-        return proximal_step(problem, x, step, search=False)[0]
+        return proximal_step(problem, x, step, False, gradient)[0]
     lipschitz = problem.lipschitz()
     search = not math.isfinite(lipschitz)
-    return proximal_step(problem, x, 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz, search)[0]
+    return proximal_step(problem, x, 1.0 if search or lipschitz == 0.0 else 1.0 / lipschitz, search, gradient)[0]

@@ -6,18 +6,17 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ._team import Team
+from .._passes import WORTH_A_THREAD, for_each
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
-__all__ = ["calm_blas", "over_rows", "single_threaded_blas"]
+__all__ = ["blas_threads", "calm_blas", "calm_for", "over_rows", "single_threaded_blas"]
 
 _SMALL = 1 << 23  # bytes of data
-_WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 
 
 @cache
@@ -65,20 +64,22 @@ def single_threaded_blas() -> Iterator[None]:
 
 def calm_blas(problem: Problem) -> AbstractContextManager[None]:
     """Limit BLAS to one thread if the data is small: threads would mostly wait for each other, and on a busy machine long."""
-    size = max(problem.bytes, math.prod(problem.packed_shape) * problem.dtype.itemsize)
+    return calm_for(max(problem.bytes, math.prod(problem.packed_shape) * problem.dtype.itemsize))
+
+
+def calm_for(size: int) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread for work on so few bytes, if they are few."""
     return single_threaded_blas() if size < _SMALL else nullcontext()
 
 
-def _blas_threads() -> int:
+def blas_threads() -> int:
+    """Return how many threads BLAS may use at the moment."""
     return min((library.num_threads for library in _controller().select(user_api="blas").lib_controllers), default=1)
 
 
 def over_rows(n: int, size: int, task: Callable[[int, int], object]) -> None:
     """Call ``task(start, stop)`` for rows that make up all n, in as many threads as BLAS may use if there are enough bytes."""
-    count = max(1, min(_blas_threads() if size > _WORTH_A_THREAD else 1, n))
-    bounds = [n * k // count for k in range(count + 1)]
-    with Team(count - 1) as team:
-        for who in range(count - 1):
-            team.assign(who, partial(task, bounds[who], bounds[who + 1]))
-        task(bounds[-2], bounds[-1])
-        team.finish()
+    threads = blas_threads() if size > WORTH_A_THREAD else 1
+    count = max(1, min(threads, n))
+    spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
+    for_each(spans, lambda span: task(span.start, span.stop), threads)

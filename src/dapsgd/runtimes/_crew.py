@@ -18,7 +18,7 @@ from ..steps import shortened
 from ..updates import Coupled, make_buffers, padded, padded_copy
 from . import _engine as engine
 from ._locks import acquire, locks
-from ._plan import Clock, Monitor, Outcome, Plan
+from ._plan import Clock, Marks, Monitor, Outcome, Plan
 
 if TYPE_CHECKING:
     from ..checkpoints import Saved
@@ -238,7 +238,7 @@ class Crew:
                 raise saved.damaged("a worker has used more rows than it has drawn")
             own.state[engine.DRAWN] = drawn[worker]
         counters[engine.ITERATION] = done
-        counters[engine.RECORD_NEXT] = (done // plan.record_every + 1) * plan.record_every
+        _set_records(counters, plan.records, done)
 
     def _draw(self, worker: int) -> None:
         own = self._own[worker]
@@ -290,11 +290,19 @@ def _make_ledger(plan: Plan, head: int, gates: Array) -> engine.Ledger:
     # All of it side by side: every cache line that changes hands with the head lock costs each update a tenth of a microsecond.
     memory = padded(engine.COUNTERS + 2 * plan.workers, np.int64)
     counters, waiting, leases = np.split(memory, [engine.COUNTERS, engine.COUNTERS + plan.workers])
-    counters[engine.RECORD_NEXT] = counters[engine.RECORD_EVERY] = plan.record_every
+    _set_records(counters, plan.records, 0)
     counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
     turn = 1 if plan.shares.size > 0 else _TURN  # a share that stays away for long leaves its old gradient behind
     return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, turn)
+
+
+def _set_records(counters: Array, records: Marks, done: int) -> None:
+    """Let the next record be the one that is due after so many iterations."""
+    following = records.after(done)
+    counters[engine.RECORD_NEXT] = following
+    counters[engine.RECORD_EVERY] = records.after(following) - following
+    counters[engine.RECORD_LONGEST] = records.longest
 
 
 def _slots(plan: Plan) -> int:
@@ -304,7 +312,7 @@ def _slots(plan: Plan) -> int:
 
 def _make_log(plan: Plan) -> engine.Log:
     logged = plan.max_iter if plan.record_schedule else 0
-    in_flight = -(-plan.workers // plan.record_every)  # records that may still be taken once a pause was asked for
+    in_flight = -(-plan.workers // plan.records.first)  # records that may still be taken once a pause was asked for
     return engine.Log(
         spent=padded(plan.max_delay + 2, np.float64),
         delays=padded(plan.max_delay + 1, np.int64),

@@ -56,8 +56,10 @@ DONE, PAUSED, REFILL, DIVERGED, TURN_OVER = range(5)
 
 # The counters, by their place in Ledger.counters. IN_LINE, the workers that no thread is, is Python's: what a worker sees of
 # it may be old, so that it ends its turn a little early or late.
-ITERATION, LAST, PAUSE, LEASES, RECORD_NEXT, RECORD_EVERY, RECORDS, RECORDS_FULL, BAD_ITERATION, IN_LINE = range(10)
-COUNTERS = 10
+ITERATION, LAST, PAUSE, LEASES, RECORDS, RECORDS_FULL, BAD_ITERATION, IN_LINE = range(8)
+# The next iteration to record, how much later the one after it is, and how much later one is at the most.
+RECORD_NEXT, RECORD_EVERY, RECORD_LONGEST = range(8, 11)
+COUNTERS = 11
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
 # HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far. WORKED: the run's iterations when it
@@ -250,6 +252,7 @@ def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
     log.record_at[slot] = iteration
     counters[RECORDS] += 1
     counters[RECORD_NEXT] += counters[RECORD_EVERY]
+    counters[RECORD_EVERY] = min(2 * counters[RECORD_EVERY], counters[RECORD_LONGEST])
     if counters[RECORDS] >= counters[RECORDS_FULL] or ledger.waiting.size == 1:
         counters[PAUSE] = 1
     return slot

@@ -16,11 +16,11 @@ import numpy as np
 
 from .._jit import compiled, kernel
 from .._loops import copy
+from .._team import Team
 from ..updates import Aggregated, Buffers, Coupled, Decoupled, Pace, Parts, make_buffers, work
 from ._blas import single_threaded_blas
 from ._crew import make_crew
-from ._plan import Plan, available_cores
-from ._team import Team
+from ._plan import Marks, Plan, available_cores
 
 __all__ = ["Costs", "measure_costs"]
 
@@ -115,7 +115,7 @@ def measure_costs(plan: Plan, again: bool = False) -> Costs:
 
 def _measure(plan: Plan, together: int) -> Costs:
     coupled = isinstance(plan.parts.update, Coupled)
-    one = replace(plan, workers=1, copies=together > 1, record_schedule=False, record_every=_MANY)
+    one = replace(plan, workers=1, copies=together > 1, record_schedule=False, records=Marks(_MANY, _MANY))
     adding, plain = (
         replace(one, parts=plan.parts._replace(update=WithoutProx(descends, Decoupled(len(plan.x0)))), max_iter=_MANY)
         for descends in (False, True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,9 +19,42 @@ if TYPE_CHECKING:
     from ..snapshots import Refresher
     from .ray.statistics import ClusterStatistics
 
-__all__ = ["Clock", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
+__all__ = ["Clock", "Marks", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
 
 Array = np.ndarray[Any, Any]
+
+
+class Marks(NamedTuple):
+    """Iterations at which something happens, from 0 on: after ``first``, then each time after twice as many, to ``longest``.
+
+    Examples
+    --------
+    >>> marks = Marks(10, 40)
+    >>> [marks.at(k) for k in range(6)]
+    [0, 10, 30, 70, 110, 150]
+    >>> marks.after(30), marks.until(30), marks.until(31)
+    (70, 2, 3)
+    """
+
+    first: int
+    longest: int
+
+    def at(self, k: int) -> int:
+        """Return the k-th of them."""
+        growing = min(k, (-(-self.longest // self.first) - 1).bit_length())
+        return self.first * ((1 << growing) - 1) + (k - growing) * self.longest
+
+    def until(self, iteration: int) -> int:
+        """Return how many of them come before an iteration."""
+        return bisect_left(range(-(-iteration // self.first) + 1), iteration, key=self.at)
+
+    def after(self, iteration: int) -> int:
+        """Return the first of them that comes after an iteration."""
+        return self.at(self.until(iteration + 1))
+
+    def has(self, iteration: int) -> bool:
+        """Tell whether an iteration is one of them."""
+        return self.at(self.until(iteration)) == iteration
 
 
 @dataclass(frozen=True)
@@ -38,7 +72,7 @@ class Plan:
     max_delay: int
     batch_size: int
     max_iter: int
-    record_every: int
+    records: Marks  # when the parameter is recorded
     record_schedule: bool
     average: bool
     shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
@@ -46,7 +80,7 @@ class Plan:
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
     refresh: Refresher | None  # takes a snapshot for the estimator, while no worker runs
     careful: bool  # does it go back when a worker fails?
-    refresh_every: int  # iterations; from the first on
+    epochs: Marks | None  # when one is due; None if there are no snapshots
     elementwise: bool  # may the master's prox be run stripe by stripe?
     in_place: bool  # may a worker run the prox where its message lies?
     seed: np.random.SeedSequence
@@ -69,15 +103,15 @@ class Plan:
         If it is attended only to the next recorded point, because somebody may ask to stop there.
         """
         stops = [self.max_iter]
-        if self.refresh is not None:
-            stops.append((iteration // self.refresh_every + 1) * self.refresh_every)
+        if self.epochs is not None:
+            stops.append(self.epochs.after(iteration))
         if attended:
-            stops.append((iteration // self.record_every + 1) * self.record_every)
+            stops.append(self.records.after(iteration))
         return min(stops)
 
     def is_due(self, iteration: int) -> bool:
         """Tell whether a snapshot is to be taken before this iteration."""
-        return self.refresh is not None and iteration % self.refresh_every == 0
+        return self.epochs is not None and self.epochs.has(iteration)
 
 
 class Monitor(Protocol):

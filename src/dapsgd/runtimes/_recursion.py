@@ -139,16 +139,17 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
     if plan.keeper.join("run", walk):
         for start in range(0, walk.done, _SLICE_UPDATES):
             next_piece(start, min(start + _SLICE_UPDATES, walk.done))
-    updates, stop = 64, monitor.start()
-    plan.keeper.offer()
     with single_threaded_blas():
+        with clock:
+            if walk.snapshot_at != walk.done and plan.is_due(walk.done):
+                walk.refresh(False)  # first: the start is evaluated from what the snapshot knows
+        updates, stop = 64, monitor.start()
+        plan.keeper.offer()
         while walk.done < length and not stop:
-            record = (walk.done // plan.record_every + 1) * plan.record_every
+            record = plan.records.after(walk.done)
             piece = next_piece(walk.done, min(walk.done + updates, record, length, plan.next_stop(walk.done)))
             began = time.perf_counter()
             with clock:
-                if walk.snapshot_at != walk.done and plan.is_due(walk.done):
-                    walk.refresh(False)
                 start = walk.done
                 while walk.done < start + len(piece.read):
                     ahead = walk.done - start

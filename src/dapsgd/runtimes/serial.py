@@ -27,11 +27,11 @@ class Serial:
         """Run the plan to its end, or until the monitor says stop."""
         with single_threaded_blas(), make_crew(plan, 1) as crew:
             plan.keeper.join("run", crew)
+            with crew.clock:
+                crew.refresh()  # first: the start is evaluated from what the snapshot knows
             updates, stop = 64, monitor.start()
             plan.keeper.offer()
             while crew.iteration < plan.max_iter and not stop:
-                with crew.clock:
-                    crew.refresh()
                 crew.prepare(min(crew.iteration + updates, plan.next_stop(crew.iteration, monitor.is_attended)))
                 began = time.perf_counter()
                 with crew.clock:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from .._checks import positive_integer
+from .._team import Team
 from ._blas import single_threaded_blas
 from ._crew import Crew, make_crew
 from ._plan import Monitor, Outcome, Plan, available_cores
-from ._team import Team
 
 __all__ = ["Threads"]
 
@@ -47,12 +47,13 @@ class Threads:
         threads = min(active, plan.workers, plan.max_delay + 1)
         with single_threaded_blas(), Team(threads) as team, make_crew(plan, threads) as crew:
             plan.keeper.join("run", crew)
+            with crew.clock:
+                crew.refresh()  # first: the start is evaluated from what the snapshot knows
             stop = monitor.start()
             plan.keeper.offer()
             while crew.iteration < plan.max_iter and not stop:
                 crew.prepare(plan.next_stop(crew.iteration, monitor.is_attended))
                 with crew.clock:
-                    crew.refresh()
                     self._slice(crew, team, monitor)
                     crew.refresh()
                 stop = crew.report(monitor)

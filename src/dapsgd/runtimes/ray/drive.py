@@ -59,13 +59,13 @@ class Drive:
         self._masters.make("0" if keeps is None else keeps.run)
         self._began = done = min(self._masters.version, plan.max_iter)
         self._crew.prepare()
-        stop = self._monitor.start() if done == 0 else False
         with single_threaded_blas():
             with self._clock:
-                self._refresh(failed=False, due=plan.refresh is not None)
+                self._refresh(failed=False, due=plan.refresh is not None)  # first: the start is evaluated from what it knows
+            stop = self._monitor.start() if done == 0 else False
             self._crew.launch()
             while done < plan.max_iter and not stop:
-                record = (done // plan.record_every + 1) * plan.record_every
+                record = plan.records.after(done)
                 target = min(record, plan.next_stop(done))
                 with self._clock:
                     done = self._go_on(target)

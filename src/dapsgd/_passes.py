@@ -1,0 +1,64 @@
+"""Passes over large data by several threads, in runs whose workers stand still meanwhile: BLAS has one thread there."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from ._team import Team
+
+__all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "threads_of_a_pass"]
+
+WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
+_BLOCKS = 32
+
+Block = TypeVar("Block")
+Answer = TypeVar("Answer")
+
+_threads: ContextVar[int] = ContextVar("threads of a pass", default=1)  # a new thread starts with 1: it is one of them
+
+
+@contextmanager
+def shared_passes(threads: int) -> Iterator[None]:
+    """Let this many threads make the passes over the data that the calling thread asks for."""
+    before = _threads.set(threads)
+    try:
+        yield
+    finally:
+        _threads.reset(before)
+
+
+def threads_of_a_pass(size: int) -> int:
+    """Return how many threads shall read so many bytes."""
+    return _threads.get() if size > WORTH_A_THREAD else 1
+
+
+def cut_rows(n: int, rows: int = 1) -> list[slice]:
+    """Return blocks of so many rows or more that make up all n: the same ones for any number of threads."""
+    size = max(rows, -(-n // _BLOCKS))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: int) -> list[Answer]:
+    """Return what a task gives for each block; several threads, of which the calling one is one, take the next that is left."""
+    results: list[Any] = [None] * len(blocks)
+    todo = iter(range(len(blocks)))  # next() on it is one step of the interpreter: no two threads get the same
+
+    def help_out() -> None:
+        for k in todo:
+            results[k] = task(blocks[k])
+
+    helpers = min(threads, len(blocks)) - 1
+    with Team(helpers) as team:
+        for who in range(helpers):
+            team.assign(who, help_out)
+        try:
+            with shared_passes(1):
+                help_out()
+        finally:
+            deque(todo, maxlen=0)  # after Ctrl-C nobody begins with another one
+        team.finish()
+    return results
