@@ -64,12 +64,12 @@ def draw_picture(report, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 6), layout="constrained")
     for label, family in report["families"].items():
         fitted = "" if family["exponent"] is None else f": exponent {family['exponent']:.2f}"
         axes.loglog(FACTORS, [value or np.nan for value in family["seconds"]], "o-", label=label + fitted)
     axes.set(xlabel="grown by", ylabel="seconds to 1e-6", xticks=FACTORS, xticklabels=FACTORS)
-    axes.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=2)
     figure.savefig(path, dpi=150)
 
 
