@@ -144,12 +144,13 @@ def test_columns_without_names_are_taken_in_order():
     assert "wide.csv has 12 columns; model.npz has coefficients for 6" in outcome.output
 
 
-def test_a_model_fitted_in_python_to_a_data_frame():
+@pytest.mark.parametrize("names", [NAMES, [900.5, 901.0, 902.0, 903.0, 904.0, 905.0]])
+def test_a_model_fitted_in_python_to_a_data_frame(names):
     pandas = pytest.importorskip("pandas")
-    model = ds.DAPRegressor("l1", 0.1).fit(pandas.DataFrame(X, columns=NAMES), Y)
+    model = ds.DAPRegressor("l1", 0.1).fit(pandas.DataFrame(X, columns=names), Y)
     models.save(model, "frame.npz")
     order = [3, 0, 5, 1, 4, 2]
-    write("mixed.csv", X[:, order], None, [NAMES[j] for j in order])
+    write("mixed.csv", X[:, order], None, [str(names[j]) for j in order])
     done("predict", "frame.npz", "mixed.csv")
     np.testing.assert_allclose([float(v) for v in column("predictions.csv")], X @ model.coef_ + model.intercept_)
 

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import pickle
+import re
 import zipfile
 from typing import NamedTuple
 
@@ -70,9 +71,14 @@ def test_names_of_features_are_kept(tmp_path):
     models.save(model, tmp_path / "model.npz")
     loaded = models.load(tmp_path / "model.npz")
     assert np.array_equal(loaded.predict(frame), model.predict(frame))
-    np.testing.assert_allclose(loaded.predict(frame.assign(g=1.0)[list("gfedcba")]), model.predict(frame))
-    with pytest.raises(ValueError, match="X lacks 1 of the 6 columns that the model was fitted to: 'a'"):
-        loaded.predict(frame.rename(columns={"a": "z"}))
+    for use in (model.predict, loaded.predict, lambda X: model.partial_fit(X, Y), lambda X: loaded.partial_fit(X, Y)):
+        for other in (frame[list("fedcba")], frame.assign(g=1.0)):
+            with pytest.raises(ValueError, match=r"\nX\[list\(model.feature_names_in_\)\] has the columns of the fit"):
+                use(other)
+        with pytest.raises(ValueError, match=r"Feature names seen at fit time, yet now missing:\n- a$"):
+            use(frame.rename(columns={"a": "z"}))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        loaded.predict(X)
 
 
 class Own(NamedTuple):
@@ -236,20 +242,32 @@ def make_frame(library, columns):
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 @pytest.mark.parametrize("kind", [ds.DAPRegressor, ds.DAPClassifier])
-def test_columns_of_a_frame_are_found_by_the_names_in_a_file(tmp_path, library, kind):
+def test_columns_of_a_frame_are_compared_with_the_names_in_a_file(tmp_path, library, kind):
     X = np.random.default_rng(0).standard_normal((30, 3))
     y = X[:, 0] - X[:, 2]
     model = kind("l1", alpha=0.1).fit(X, y if kind is ds.DAPRegressor else np.where(y > 0.0, "up", "down"))
     models.save(model, tmp_path / "m.npz", feature_names=["a", "b", "c"])
     loaded = models.load(tmp_path / "m.npz")
-    frame = make_frame(library, {"id": ["x"] * 30, "c": X[:, 2], "b": X[:, 1], "a": X[:, 0]})
+    frame = make_frame(library, {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]})
     for one, other in ((loaded.predict(frame), model.predict(X)), (loaded.predict(X), model.predict(X))):
         assert (one == other).all() if one.dtype.kind == "U" else np.allclose(one, other, rtol=1e-12, atol=0.0)
+    wide = make_frame(library, {"id": ["x"] * 30, "c": X[:, 2], "b": X[:, 1], "a": X[:, 0]})
+    way = ".select(" if library == "pyarrow" else "["
+    said = re.escape(f"in their order, and no others; it also has 'id'\nX{way}model.metadata_")
+    with pytest.raises(ValueError, match=said) as caught:
+        loaded.predict(wide)
+    remedy = str(caught.value).split("\n")[1].removesuffix(" has them")
+    again = loaded.predict(eval(remedy, {"X": wide, "model": loaded}))
+    assert (again == model.predict(X)).all() if again.dtype.kind == "U" else np.allclose(again, model.predict(X), rtol=1e-12)
+    with pytest.raises(ValueError, match="in their order, and no others; their order is another one\nX"):
+        loaded.predict(make_frame(library, {"a": X[:, 0], "c": X[:, 2], "b": X[:, 1]}))
     with pytest.raises(ValueError, match="X lacks 2 of the 3 columns that the model was fitted to: 'a', 'b'"):
         loaded.predict(make_frame(library, {"id": ["x"] * 30, "c": X[:, 2]}))
     holes = np.where(np.arange(30) == 4, np.nan, X[:, 1])
     with pytest.raises(ValueError, match="X must not contain NaN or infinity, as it does in 'b' in 1 row; fill in"):
-        loaded.predict(make_frame(library, {"b": holes, "c": X[:, 2], "a": X[:, 0]}))
+        loaded.predict(make_frame(library, {"a": X[:, 0], "b": holes, "c": X[:, 2]}))
+    with pytest.raises(ValueError, match=r"code column 'b' as numbers|could not convert string to float: 'x'"):
+        loaded.predict(make_frame(library, {"a": X[:, 0], "b": ["x"] * 30, "c": X[:, 2]}))
 
 
 def test_names_in_a_file_are_those_of_its_fit(tmp_path):
@@ -381,7 +399,7 @@ def test_a_new_fit_forgets_how_a_file_counted_its_columns(tmp_path):
     assert (model._first_column, model._scaled) == (0, False)
 
 
-def test_names_that_are_numbers_find_their_columns(tmp_path):
+def test_names_that_are_numbers_are_compared(tmp_path):
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.standard_normal((60, 8)), columns=range(1100, 1180, 10))
@@ -390,7 +408,13 @@ def test_names_that_are_numbers_find_their_columns(tmp_path):
     models.save(model, tmp_path / "m.npz")
     loaded = models.load(tmp_path / "m.npz")
     for one in (model, loaded):
-        np.testing.assert_allclose(one.predict(frame[frame.columns[::-1]]), model.predict(frame.to_numpy()))
+        np.testing.assert_array_equal(one.predict(frame), model.predict(frame.to_numpy()))
+        np.testing.assert_array_equal(one.predict(frame.rename(columns=str)), model.predict(frame))  # as of a file
+        np.testing.assert_array_equal(one.predict(pd.DataFrame(frame.to_numpy())), model.predict(frame))  # without names
+        with pytest.raises(ValueError, match="another one\nthey are '1100', '1110', '1120', '1130', '1140' and 3 more"):
+            one.predict(frame[frame.columns[::-1]])
+        with pytest.raises(ValueError, match="it also has '900'"):
+            one.predict(frame.assign(**{"900": 0.0}).rename(columns={"900": 900}))
         with pytest.raises(ValueError, match="X lacks 1 of the 8 columns"):
             one.predict(frame.drop(columns=1120))
     assert loaded.metadata_["feature_names"][0] == "1100"

@@ -187,7 +187,7 @@ def test_an_intercept_keeps_up_with_rough_columns(size):
     assert model.score(data, y) > 0.85
 
 
-def test_batches_find_columns_and_targets_by_their_names(tmp_path):
+def test_batches_compare_columns_and_find_targets_by_their_names(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=range(900, 900 + P))
     both = pd.DataFrame({"a": Y, "b": -2.0 * Y})
@@ -195,9 +195,11 @@ def test_batches_find_columns_and_targets_by_their_names(tmp_path):
     model = DAPRegressor("l1", 0.05, random_state=0).partial_fit(frame, both)
     ds.models.save(model, tmp_path / "m.npz")
     for one in (model, ds.models.load(tmp_path / "m.npz")):
-        one.partial_fit(frame.iloc[:, ::-1], both[["b", "a"]])
+        one.partial_fit(frame, both[["b", "a"]])
         np.testing.assert_array_equal(one.coef_, right.coef_)
         assert one._panels() == ["a", "b"]
+        with pytest.raises(ValueError, match="their order is another one"):
+            one.partial_fit(frame.iloc[:, ::-1], both)
         with pytest.raises(ValueError, match="X lacks 5 of the"):
             one.partial_fit(frame.rename(columns=lambda name: name + 5), both)
         with pytest.raises(ValueError, match="y must have the targets of before, a, b; got c, b"):

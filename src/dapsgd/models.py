@@ -188,8 +188,8 @@ def load(path: Any) -> Any:
     DAPRegressor, DAPClassifier, or one of their CV forms
         Fitted, with the same predictions, and the same summary when it is printed. It has ``coef_``, ``intercept_``,
         ``classes_`` and the numbers of the fit, not its ``trace_``, its path or the scores of folds; ``metadata_`` is what was
-        kept with it, and ``"feature_names"``, where the names of the columns are known: ``predict`` finds these columns in a
-        data frame, whatever their order and whatever else it has.
+        kept with it, and ``"feature_names"``, where the names of the columns are known. It takes a data frame as the model
+        that was saved did: with the columns of the fit, in their order. ``X[model.metadata_["feature_names"]]`` has them.
 
     Raises
     ------
@@ -233,7 +233,8 @@ def _give_names(path: Path, model: Any, about: dict[str, Any]) -> None:
     if fitted is not None:
         model.feature_names_in_ = np.array(fitted, dtype=object)
         model.metadata_.setdefault("feature_names", fitted)
-    model._column_names = beside if fitted is None else fitted
+    else:
+        model._column_names = beside
 
 
 def _check_path(path: Any) -> Path:

@@ -44,9 +44,12 @@ from ..result import Result
 from ..solve import solve
 from ._frames import (
     check_frame,
+    has_text_names,
+    listed,
     names_of,
-    names_of_numbers,
     naming_text,
+    own_names,
+    picked,
     refuse_text,
     refuse_text_columns,
     refuse_twice,
@@ -62,6 +65,11 @@ __all__ = ["LinearModel"]
 Array = np.ndarray[Any, Any]
 Model = TypeVar("Model", bound="LinearModel")
 
+_READING: dict[str, Any] = {
+    "accept_sparse": ["csr", "csc"],
+    "dtype": [np.float64, np.float32],
+    "ensure_all_finite": False,  # which is looked at block by block
+}
 _SINGLE = 1e-6  # the least tolerance that makes sense in single precision
 
 
@@ -94,7 +102,7 @@ class LinearModel(BaseEstimator):
     intercept_: Any
     t_: int
 
-    _column_names: Sequence[str] | None = None  # by which a frame is searched: of a file, or of a frame, where they are numbers
+    _column_names: Sequence[str] | None = None  # where scikit-learn knows none: numbers of a frame, or those given to a file
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
     _first_column: int = 0  # how the file of the data calls it, where columns have no names
     _target_names: Sequence[str] | None = None
@@ -109,27 +117,17 @@ class LinearModel(BaseEstimator):
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         refuse_twice(X)
-        if not reset:
-            X = self._by_name(X)
         if reset:
             self._column_names = self._summary_in_file = None
             self._first_column, self._scaled = 0, False
             refuse_text_columns(X)
         refuse_text(X)
+        self._compare_names(X)
         with naming_text(X), self._naming_columns(X):
-            read, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse=["csr", "csc"],
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                reset=reset,
-                **checks,
-            )
+            read, y = validate_data(self, self._unnamed(X), y, **_READING, reset=reset, **checks)
         check_frame(X, read)
         if reset and not hasattr(self, "feature_names_in_"):
-            self._column_names = names_of_numbers(X)
+            self._column_names = own_names(X)
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
 
@@ -284,17 +282,12 @@ class LinearModel(BaseEstimator):
     def _predict_linear(self, X: Any) -> Array:
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
-        options: dict[str, Any] = {
-            "accept_sparse": ["csr", "csc"],
-            "dtype": [np.float64, np.float32],
-            "ensure_all_finite": False,
-        }
         refuse_twice(X)
-        given = self._by_name(X)
-        refuse_text(given)
-        with naming_text(given), self._naming_columns(given):
-            read = validate_data(self, X, reset=False, **options) if given is X else check_array(given, **options)
-        check_frame(given, read)
+        refuse_text(X)
+        self._compare_names(X)
+        with naming_text(X), self._naming_columns(X):
+            read = validate_data(self, self._unnamed(X), **_READING, reset=False)
+        check_frame(X, read)
         if isinstance(read, np.ndarray):
             finite_array("X", read)
         else:
@@ -315,21 +308,29 @@ class LinearModel(BaseEstimator):
             if missing:
                 hint = rename_hint(missing[0], [name for name in there if name not in names])
                 raise ValueError(str(error).rstrip() + hint) from None
-            remedy = "X[list(model.feature_names_in_)] has the columns of the fit, in their order"
+            remedy = f"{picked(X, 'list(model.feature_names_in_)')} has the columns of the fit, in their order"
             raise ValueError(f"{str(error).rstrip()}\n{remedy}") from None
 
-    def _by_name(self, X: Any) -> Any:
-        """Return the columns of a frame that have the names in a model's file, in their order; X if it has no names."""
-        names, there = self._column_names, names_of(X)
-        if names is None or there is None:
-            return X
-        missing = [name for name in names if name not in there]
+    def _compare_names(self, X: Any) -> None:
+        """Raise if a frame has other columns than the fit, or another order, where scikit-learn does not know their names."""
+        names, there = self._column_names, own_names(X)
+        if names is None or there is None or list(names) == there:
+            return
+        missing, others = [name for name in names if name not in there], [name for name in there if name not in names]
         if missing:
-            shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-            hint = rename_hint(missing[0], [name for name in there if name not in names])
-            raise ValueError(f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {shown}{hint}")
-        places = [there.index(name) for name in names]
-        return X.iloc[:, places] if hasattr(X, "iloc") else X.select(names)
+            hint = rename_hint(missing[0], others)
+            raise ValueError(
+                f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {listed(missing)}{hint}"
+            )
+        wrong = f"it also has {listed(others)}" if others else "their order is another one"
+        in_file = getattr(self, "metadata_", {}).get("feature_names") == list(names) and has_text_names(X)
+        pick = picked(X, "model.metadata_['feature_names']")
+        remedy = f"{pick} has them" if in_file else f"they are {listed(list(names))}"
+        raise ValueError(f"X must have the columns of the fit, in their order, and no others; {wrong}\n{remedy}")
+
+    def _unnamed(self, X: Any) -> Any:
+        """Return the numbers of a frame whose names were compared: scikit-learn, which knows none, would warn of them."""
+        return X if self._column_names is None or names_of(X) is None else check_array(X, **_READING)
 
     # Showing.
 

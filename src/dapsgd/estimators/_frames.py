@@ -13,9 +13,12 @@ from .._summaries import counted
 
 __all__ = [
     "check_frame",
+    "has_text_names",
+    "listed",
     "names_of",
-    "names_of_numbers",
     "naming_text",
+    "own_names",
+    "picked",
     "refuse_text",
     "refuse_text_columns",
     "refuse_twice",
@@ -89,12 +92,31 @@ def names_of(X: Any) -> list[str] | None:
     return list(map(str, X.columns)) if hasattr(X, "columns") and hasattr(X, "dtypes") else None
 
 
-def names_of_numbers(X: Any) -> list[str] | None:
-    """Return the names of a frame's columns if they are numbers, such as wavelengths, and not just their places."""
+def own_names(X: Any) -> list[str] | None:
+    """Return the names of a frame's columns, also if they are numbers, such as wavelengths; None if they are only places."""
     names = names_of(X)
-    if names is None or len(set(names)) < len(names) or names == list(map(str, range(len(names)))):
-        return None
-    return names
+    return None if names is None or names == list(map(str, range(len(names)))) else names
+
+
+def has_text_names(X: Any) -> bool:
+    """Tell whether the names of a frame's columns are text."""
+    return all(isinstance(name, str) for name in getattr(X, "column_names", None) or X.columns)
+
+
+def picked(X: Any, names: str) -> str:
+    """Return how to write that some columns are picked from a frame or an Arrow table."""
+    return f"X.select({names})" if hasattr(X, "column_names") else f"X[{names}]"
+
+
+def listed(names: list[str], most: int = 5) -> str:
+    """Return the first names of a list, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(["a", "b", "c"], most=1)
+    ("'a', 'b'", "'a' and 2 more")
+    """
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def check_frame(X: Any, read: Any) -> None:
