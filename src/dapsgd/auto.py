@@ -9,16 +9,22 @@ from .centred import CentredRows
 from .descent import make_units
 from .losses import Multinomial
 from .rows import is_mapped, is_sparse
+from .runtimes import Serial, Threads
 from .steps import InverseTime, Theorem1, Theorem2
 
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["choose"]
+__all__ = ["asks_for_workers", "choose"]
 
 _MANY_ENTRIES = 5_000_000  # of the data, from which a pass costs more than starting workers
 _FEW_SPARSE = 500  # columns
 _ROWS_A_COLUMN = 2.0  # from which mini-batches tell as much as all rows
+
+
+def asks_for_workers(batch_size: Any, runtime: Any) -> bool:
+    """Tell whether a user asks for something that only stochastic algorithms have: a batch size, a runtime of their own."""
+    return bool(batch_size != "auto") or not isinstance(runtime, (str, Serial, Threads))
 
 
 def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_messages: bool = False) -> tuple[str, str]:

@@ -9,11 +9,12 @@ import numpy as np
 
 from .rows import FarRows, Rows, column_means, dtype, predict, shape, squared_norms, transpose_times
 
-__all__ = ["CentredRows", "moved"]
+__all__ = ["CentredRows", "are_far", "column_moments", "less", "moved"]
 
 Array = np.ndarray[Any, Any]
 
 _FAR = 30.0  # squares that many times another are of another size
+_BLOCK = 1 << 18  # numbers that are looked at at once
 
 
 class CentredRows(FarRows):
@@ -61,6 +62,47 @@ class CentredRows(FarRows):
         result[: self.p] -= self._means * result[self.p] if d.ndim == 1 else np.outer(self._means, result[self.p])
         result[self.p] *= self._size
         return result
+
+
+def column_moments(X: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the weighted mean and the standard deviation of every column of a dense array.
+
+    They are added up in one order, whatever BLAS there is: a run that goes on from a file needs the same to the last bit.
+    """
+    first, weights = X[np.argmax(weights > 0.0)].astype(np.float64), weights / weights.sum(dtype=np.float64)
+    mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    size = max(1, _BLOCK // X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(X), size):
+            part = X[start : start + size] - first
+            weighted = weights[start : start + size, None] * part
+            mean += weighted.sum(axis=0)
+            square += np.einsum("ij,ij->j", weighted, part)
+        return first + mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def are_far(means: Array, deviations: Array, n: int) -> bool:
+    """Tell whether columns of n rows are so far from zero that an intercept beside them makes steps short.
+
+    What counts are their means next to their standard deviations, all together; chance alone makes p/n of the squares.
+
+    Examples
+    --------
+    >>> are_far(np.full(50, 0.01), np.ones(50), 2000), are_far(np.full(50, 0.5), np.ones(50), 2000)
+    (False, True)
+    >>> are_far(np.array([0.0, 3.0]), np.zeros(2), 2000), are_far(np.array([np.inf]), np.ones(1), 2000)
+    (True, False)
+    """
+    if not np.isfinite(means).all():
+        return False
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratios = np.where(means == 0.0, 0.0, means / deviations)
+        return bool((ratios**2).sum() > 1.0 + 2.0 * len(means) / n)
+
+
+def less(X: Array, means: Array) -> Array:
+    """Return a copy of a dense array less the means of its columns, in C order and of the same kind."""
+    return np.subtract(X, means, out=np.empty(X.shape, X.dtype), casting="same_kind")
 
 
 def moved(x: Array, means: Array) -> Array:

@@ -24,7 +24,7 @@ from .working_set import kept_sets
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Path", "decreasing", "path", "path_of", "with_strength"]
+__all__ = ["Path", "decreasing", "path", "path_of", "stack_intercepts", "with_strength"]
 
 Array = np.ndarray[Any, Any]
 
@@ -176,7 +176,7 @@ def path_of(
     return Path(
         lams=np.asarray(lams, dtype=np.float64),
         coefs=np.stack([result.x for result in results], axis=-1),
-        intercepts=_stack_intercepts(results, problem.shape),
+        intercepts=stack_intercepts(results, problem.shape),
         objectives=np.array([result.objective for result in results]),
         gaps=np.array([result.gap for result in results]),
         results=results,
@@ -204,7 +204,8 @@ def _start(problem: Problem, lams: Array, found: list[Array]) -> Array:
     return min(last, beyond, key=problem.packed_objective)
 
 
-def _stack_intercepts(results: Sequence[Result], shape: tuple[int, ...]) -> Array:
+def stack_intercepts(results: Sequence[Result], shape: tuple[int, ...]) -> Array:
+    """Return the intercepts of results whose parameters have this shape, the last axis along the results."""
     return np.stack([np.broadcast_to(result.intercept, shape[1:]) for result in results], axis=-1).astype(np.float64)
 
 

@@ -19,7 +19,7 @@ from ._monitor import Checkup, RunMonitor
 from ._passes import shared_passes
 from ._summaries import counted, penalty_of
 from .algorithms import ALGORITHMS, Algorithm
-from .auto import choose
+from .auto import asks_for_workers, choose
 from .checkpoints import Keeper
 from .choices import minibatch_step, pick_batch_size, pick_length, pick_rule, pick_runtime, pick_seed, pick_shares, pick_workers
 from .errors import NumbersTooLargeError
@@ -28,7 +28,7 @@ from .full import FULL, Limits, Progress
 from .gradients import Share, Snapshot
 from .problem import Problem
 from .result import Result
-from .runtimes import Replay, Serial, Threads
+from .runtimes import Replay
 from .runtimes._blas import single_threaded_blas
 from .runtimes._plan import Marks, Outcome, Plan, available_cores
 from .runtimes.ray import Ray
@@ -182,7 +182,7 @@ def solve(
     average, record_schedule = flag("average", average), flag("record_schedule", record_schedule)
     name, because = chosen, ""
     if chosen == "auto":
-        asked = record_schedule or batch_size != "auto" or not isinstance(runtime, (str, Serial, Threads))
+        asked = record_schedule or asks_for_workers(batch_size, runtime)
         few_messages = isinstance(runtime, Cluster) and batch_size == "auto" and not record_schedule
         name, because = choose(problem, stochastic=asked, step=step, average=average, few_messages=few_messages)
     spec = ALGORITHMS[name]

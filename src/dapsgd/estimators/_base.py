@@ -35,6 +35,7 @@ from .._summaries import (
     picture,
     plain,
 )
+from ..auto import asks_for_workers
 from ..full import FULL
 from ..lam_max import best_constant
 from ..models import NOT_KEPT
@@ -54,6 +55,7 @@ from ._frames import (
     refuse_text_columns,
     refuse_twice,
 )
+from ._origin import Origin, far_centre, near
 from ._penalties import make_penalty
 from ._stream import Stream, take_batch
 
@@ -70,6 +72,7 @@ _READING: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "ensure_all_finite": False,  # which is looked at block by block
 }
+_HERE = Origin()
 _SINGLE = 1e-6  # the least tolerance that makes sense in single precision
 
 
@@ -165,6 +168,25 @@ class LinearModel(BaseEstimator):
             fit_intercept=flag("fit_intercept", self.fit_intercept),
         )
 
+    def _pose_near(self, X: Any, targets: Array, loss: Any, weights: Array | None) -> tuple[Problem, Origin]:
+        """Return the same problem where its columns and targets are near zero, and where that is.
+
+        Targets are moved before they take the precision of X. Columns are only for algorithms that do not do so themselves.
+        """
+        centre = far_centre(targets, loss, weights) if flag("fit_intercept", self.fit_intercept) else None
+        problem = self._pose(X, targets if centre is None else targets - centre, loss, weights)
+        problem, means = near(problem) if self._is_plain() else (problem, None)
+        return problem, Origin(means, centre)
+
+    def _is_plain(self) -> bool:
+        """Tell whether the algorithm takes columns as they are: the reference, and those that look at a few rows at a time."""
+        return self.algorithm == "fista" or self._is_stochastic()
+
+    def _is_stochastic(self) -> bool:
+        if self.algorithm == "auto":
+            return self.step is not None or asks_for_workers(self.batch_size, self.runtime)
+        return self.algorithm not in FULL
+
     def _penalty(self, alpha: Any, shape: tuple[int, ...], l1_ratio: Any = None) -> Any:
         return make_penalty(
             self.penalty,
@@ -199,15 +221,15 @@ class LinearModel(BaseEstimator):
         except ValueError:
             raise ValueError(f"random_state must be None, an int or a RandomState; got {self.random_state!r}") from None
 
-    def _start(self, problem: Problem) -> Array | None:
-        """Return the coefficients kept so far as a packed starting point, if they fit the problem."""
+    def _start(self, problem: Problem, origin: Origin = _HERE) -> Array | None:
+        """Return the coefficients kept so far as a packed starting point, if they fit the problem, whose zero is there."""
         if not hasattr(self, "coef_"):
             return None
         w = self.coef_[0] if len(problem.shape) == 1 and len(self.coef_) == 1 else self.coef_.T
         if w.shape != problem.shape:
             return None
-        intercept = np.asarray(self.intercept_)
-        return problem.pack(w, intercept.reshape(problem.shape[1:]) if problem.fit_intercept else 0.0)
+        intercept = np.asarray(self.intercept_, np.float64).reshape(problem.shape[1:])
+        return problem.pack(w, origin.inside(w, intercept) if problem.fit_intercept else 0.0)
 
     def _warn(self, result: Result) -> None:
         """Warn if the tolerance was not reached."""
@@ -254,13 +276,13 @@ class LinearModel(BaseEstimator):
     def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
         raise NotImplementedError
 
-    def _solve(self, problem: Problem, alpha: Any, warm_start: Any) -> None:
-        """Solve a problem at one strength and keep the answer."""
+    def _solve(self, problem: Problem, origin: Origin, alpha: Any, warm_start: Any) -> None:
+        """Solve a problem, whose zero is there, at one strength and keep the answer."""
         problem = problem.with_regularizer(self._penalty(alpha, problem.shape))
-        start = self._start(problem) if flag("warm_start", warm_start) else None
-        if start is None and problem.fit_intercept and self.algorithm not in ("auto", *FULL):
+        start = self._start(problem, origin) if flag("warm_start", warm_start) else None
+        if start is None and problem.fit_intercept and self._is_stochastic():
             start = best_constant(problem)  # where targets are far from zero, single rows would take long to get there
-        result = solve(problem, x0=start, **self._options(), **self._kept)
+        result = origin.restored(solve(problem, x0=start, **self._options(), **self._kept))
         self._warn(result)
         self._keep(problem, result)
         self.t_, self._stream = problem.n, Stream()

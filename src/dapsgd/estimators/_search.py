@@ -74,7 +74,7 @@ class CrossValidated(LinearModel):
         known_name("rule", self.rule, ("best", "one_se"))
         if (data.y == data.y[:1]).all():
             warnings.warn("y is the same in every row: there is nothing to learn, and any strength is as good", stacklevel=3)
-        problem = self._pose(data.X, data.targets, loss, normalised(data.weights))
+        problem, origin = self._pose_near(data.X, data.targets, loss, normalised(data.weights))
         ratios, multiple = self._ratios()
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
         splits = self._splits(data, classifier)
@@ -91,7 +91,9 @@ class CrossValidated(LinearModel):
             scores, accuracies = pairs
             r, k = choose(scores, self.rule)
             terms = [self._at(alpha, problem.shape, ratios[r]) for alpha in grids[r]]
-            self.path_ = path_of(problem, grids[r], terms, **options)
+            self.path_ = origin.restored_path(path_of(problem, grids[r], terms, **options))
+        for result in self.path_.results if origin.columns is not None else ():
+            _ = result.residual  # which would otherwise keep the copy of X that it will be computed on
         missed = sum(count for _, count in found)
         if missed and self.tol != 0.0:
             warnings.warn(
@@ -164,9 +166,9 @@ class CrossValidated(LinearModel):
     ) -> tuple[list[tuple[float, float]], int]:
         """Return score and accuracy of every strength on the rows held out, and how many fits did not reach the tolerance."""
         kept, left = data.rows(train), data.rows(test)
-        problem = self._pose(kept.X, kept.targets, loss, normalised(kept.weights))
+        problem, origin = self._pose_near(kept.X, kept.targets, loss, normalised(kept.weights))
         terms = [self._at(alpha, problem.shape, ratio) for alpha in grid]
-        found = path_of(problem, grid, terms, **options)
+        found = origin.restored_path(path_of(problem, grid, terms, **options))
         judge = Problem(left.X, left.targets, loss, sample_weight=normalised(left.weights), fit_intercept=problem.fit_intercept)
         model = copy.copy(self)
         model.__dict__.pop("feature_names_in_", None)  # the rows that a scorer has are an array

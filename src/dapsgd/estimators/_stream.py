@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._memory import require_memory
-from ..centred import moved
+from ..centred import less, moved
 from ..fista import proximal_step
 from ..lam_max import best_constant, best_unseen
 from ..losses import is_quadratic
@@ -19,6 +18,7 @@ from ..rows import DenseRows, column_means
 from ..runtimes import Replay
 from ..solve import solve
 from ..steps import InverseTime
+from ._origin import Origin
 
 __all__ = ["STREAMING", "Stream", "take_batch"]
 
@@ -76,11 +76,7 @@ def take_batch(
     if algorithm == "p-sgd":
         options |= {"runtime": Replay(_every_row(problem.n, seeds)), "workers": None}
     result = solve(problem, x0=x, **options)
-    if stream.means is not None:
-        packed = moved(problem.pack(result.x, result.intercept), -stream.means)
-        iterate = moved(result.iterate, -stream.means) if result.iterate.shape == packed.shape else result.iterate
-        result = replace(result, intercept=problem.intercept_of(packed), iterate=iterate)
-    return result, stream._replace(roughest=roughest, first=first)
+    return Origin(stream.means).restored(result), stream._replace(roughest=roughest, first=first)
 
 
 def _every_row(n: int, seeds: np.random.SeedSequence) -> Schedule:
@@ -106,9 +102,8 @@ def _with_means(stream: Stream, problem: Problem) -> Stream:
 def _centred(problem: Problem, means: Array) -> Problem:
     """Return the problem with rows less the means."""
     X = problem._rows.X
-    require_memory(8 * X.size, "a copy of the batch less the means of its columns", "use smaller batches")
-    rows = DenseRows((X - means).astype(X.dtype, order="C", copy=False), True)
-    return problem.with_rows(rows, problem._targets, problem._weights, problem.shape)
+    require_memory(X.nbytes, "a copy of the batch less the means of its columns", "use smaller batches")
+    return problem.with_rows(DenseRows(less(X, means), True), problem._targets, problem._weights, problem.shape)
 
 
 def _first_point(problem: Problem) -> Array:

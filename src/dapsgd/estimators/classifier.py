@@ -279,7 +279,7 @@ class DAPClassifier(ClassifierBase):
         Parameters
         ----------
         X : array, memory map, data frame or SciPy sparse matrix, shape (n, p)
-            A memory map of float32 or float64 is read from disk, pass by pass, and never copied.
+            As in :meth:`DAPRegressor.fit`.
         y : array, shape (n,)
             The labels, of any type.
         sample_weight : array, shape (n,), optional
@@ -294,7 +294,7 @@ class DAPClassifier(ClassifierBase):
         self.classes_ = check_classes(np.unique(y))
         targets, loss = self._encode(y)
         weights = normalised(self._class_weights(y, self._read_weights(X, sample_weight)))
-        self._solve(self._pose(X, targets, loss, weights), self.alpha, self.warm_start)
+        self._solve(*self._pose_near(X, targets, loss, weights), self.alpha, self.warm_start)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> DAPClassifier:

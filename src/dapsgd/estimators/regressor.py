@@ -142,8 +142,8 @@ class DAPRegressor(RegressorBase):
     n_iter_ : int
         Iterations of the algorithm.
     objective_, residual_, dual_gap_ : float
-        At the answer: the objective; the norm of the proximal-gradient mapping; a bound on how far the objective is above
-        the optimum, NaN where none is known.
+        At the answer: the objective; the norm of the proximal-gradient mapping, on centred columns if these were solved on;
+        a bound on how far the objective is above the optimum, NaN where none is known.
     trace_ : Trace
         What was recorded on the way.
     result_ : Result
@@ -221,7 +221,8 @@ class DAPRegressor(RegressorBase):
         Parameters
         ----------
         X : array, memory map, data frame or SciPy sparse matrix, shape (n, p)
-            A memory map of float32 or float64 is read from disk, pass by pass, and never copied.
+            A memory map of float32 or float64 is read from disk, pass by pass, and never copied. Another dense array is, less
+            the means of its columns, if they are far from zero beside an intercept and ``algorithm`` minds.
         y : array, shape (n,) or (n, q)
         sample_weight : array, shape (n,), optional
             Only their proportions matter.
@@ -232,7 +233,7 @@ class DAPRegressor(RegressorBase):
             The estimator itself.
         """
         X, targets, weights = self._read_regression(X, y, sample_weight)
-        self._solve(self._pose(X, targets, self._make_loss(), normalised(weights)), self.alpha, self.warm_start)
+        self._solve(*self._pose_near(X, targets, self._make_loss(), normalised(weights)), self.alpha, self.warm_start)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DAPRegressor:

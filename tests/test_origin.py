@@ -1,0 +1,191 @@
+"""Columns and targets far from zero: the estimators solve the same problem near zero."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dapsgd as ds
+from dapsgd import DAPClassifier, DAPRegressor, DAPRegressorCV
+from dapsgd.centred import column_moments
+from dapsgd.errors import OutOfMemoryError
+from dapsgd.estimators import _origin
+from dapsgd.estimators._origin import Origin, far_centre, near
+
+N, P = 300, 12
+RNG = np.random.default_rng(0)
+NEAR = RNG.standard_normal((N, P))
+FAR = NEAR + 100.0
+Y = NEAR @ np.repeat([0.0, 2.0, -1.0], 4) + 0.3 * RNG.standard_normal(N)
+WEIGHTS = RNG.uniform(0.0, 2.0, N)
+SHIFTS = np.array([1e6, 0.0, -1e3])
+PLAIN = {"dap-svrg": 2, "tap-svrg": 2, "dave-rpg": 2, "fista": None}
+
+
+def problem_of(X, y=Y, **options):
+    return ds.Problem(X, y, ds.Squared(0.5), ds.L1(0.05), fit_intercept=True, **options)
+
+
+@pytest.mark.parametrize("algorithm", PLAIN)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_columns_far_from_zero_are_no_burden(algorithm, dtype):
+    X = np.asarray(FAR, dtype, order="F" if algorithm == "tap-svrg" else "C")
+    X.flags.writeable = False
+    before = X.copy()
+    workers = PLAIN[algorithm]
+    model = DAPRegressor("l1", 0.05, algorithm=algorithm, workers=workers, random_state=0).fit(X, Y + 85.0, WEIGHTS)
+    expected = DAPRegressor("l1", 0.05, tol=1e-9).fit(FAR, Y + 85.0, WEIGHTS)
+    assert model.result_.converged
+    assert np.array_equal(X, before)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=5e-3)
+    np.testing.assert_allclose(model.predict(FAR), expected.predict(FAR), atol=2e-2)
+    assert (model.coef_.dtype, model.result_.x.dtype) == (dtype, dtype)
+
+
+@pytest.mark.parametrize("algorithm", ["p-sgd", "tap-sgd", "dap-sgd"])
+def test_single_rows_learn_from_columns_far_from_zero(algorithm):
+    workers = None if algorithm == "p-sgd" else 2
+    model = DAPRegressor("l1", 0.05, algorithm=algorithm, workers=workers, tol=0.0, random_state=0).fit(FAR, Y)
+    assert model.score(FAR, Y) > 0.97
+
+
+def test_what_is_said_of_the_answer_is_of_the_data_as_given():
+    model = DAPRegressor("l1", 0.05, algorithm="dap-svrg", workers=1, random_state=0).fit(FAR, Y + 1e4, WEIGHTS)
+    problem = problem_of(FAR, Y + 1e4, sample_weight=WEIGHTS * (N / WEIGHTS.sum()))
+    result = model.result_
+    assert (result.intercept, model.intercept_) == (pytest.approx(model.intercept_, rel=0), result.intercept)
+    assert problem.objective(result.x, result.intercept) == pytest.approx(model.objective_, rel=1e-9)
+    assert problem.duality_gap(result.x, result.intercept) == pytest.approx(model.dual_gap_, abs=1e-4 * model.objective_)
+    assert model.residual_ == result.residual < 1e-2
+
+
+@pytest.mark.parametrize("penalty", ["nuclear", "box", "positive"])
+def test_several_targets_and_bounds(penalty):
+    y = np.column_stack([Y, Y, -Y]) + SHIFTS
+    options = {"box": {"penalty": "box", "bounds": (-0.5, 1.0)}, "positive": {"positive": True}}.get(
+        penalty, {"penalty": penalty}
+    )
+    near_zero = DAPRegressor(alpha=0.05, tol=1e-9, **options).fit(NEAR, y - SHIFTS)
+    far = DAPRegressor(alpha=0.05, algorithm="dap-svrg", workers=1, random_state=0, tol=1e-6, **options).fit(FAR, y)
+    np.testing.assert_allclose(far.coef_, near_zero.coef_, atol=2e-3)
+    np.testing.assert_allclose(far.intercept_, near_zero.intercept_ + SHIFTS - 100.0 * far.coef_.sum(axis=1), atol=1e-2)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classes(classes):
+    labels = np.digitize(Y, [0.0] if classes == 2 else [-2.0, 2.0])
+    options = {"alpha": 0.05, "algorithm": "dap-svrg", "workers": 1, "random_state": 0}
+    far, near_zero = DAPClassifier("l1", **options).fit(FAR, labels), DAPClassifier("l1", 0.05, tol=1e-8).fit(NEAR, labels)
+    assert far.result_.converged
+    np.testing.assert_allclose(far.predict_proba(FAR), near_zero.predict_proba(NEAR), atol=2e-2)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "fista", "dap-svrg"])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_targets_far_from_zero_are_no_burden(algorithm, loss, dtype):
+    options = {"alpha": 0.05, "loss": loss, "algorithm": algorithm, "random_state": 0}
+    model = DAPRegressor("fused_lasso", workers=PLAIN.get(algorithm), **options).fit(NEAR.astype(dtype), Y + 1e8)
+    expected = DAPRegressor("fused_lasso", 0.05, loss=loss, tol=1e-9).fit(NEAR, Y)
+    assert model.result_.converged
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)
+    assert model.intercept_ == pytest.approx(expected.intercept_ + 1e8, abs=1e-3)
+
+
+def test_the_centre_of_targets():
+    ones, outlier = np.ones(N), np.where(np.arange(N) == 5, 1e12, Y)
+    assert far_centre(Y, ds.Squared(), None) is None
+    assert far_centre(outlier, ds.Huber(), None) is None  # which an outlier does not move
+    assert far_centre(outlier + 1e6, ds.Huber(), ones) == pytest.approx(1e6, abs=1.0)
+    assert far_centre(Y + 1e6, ds.Squared(), WEIGHTS) == pytest.approx(1e6 + np.average(Y, weights=WEIGHTS))
+    assert far_centre(Y + 1e6, ds.Poisson(), None) is None  # which does not only see differences
+    assert far_centre(np.full(N, 1e308), ds.Squared(), None) is None
+    np.testing.assert_allclose(far_centre(np.column_stack([Y, Y + 1e6]), ds.Squared(), None), Y.mean() + np.array([0.0, 1e6]))
+    weights = np.where(np.arange(N) == 5, N, 1.0)
+    assert far_centre(np.where(np.arange(N) == 5, 1e12, 0.0), ds.Huber(), weights) == 1e12
+
+
+def test_the_same_targets_everywhere():
+    model = DAPRegressor("l1", 0.05, loss="huber").fit(NEAR, np.full(N, 1e8))
+    assert not model.coef_.any()
+    assert model.intercept_ == 1e8
+
+
+def test_an_intercept_goes_there_and_back():
+    w, origin = RNG.standard_normal((P, 2)), Origin(FAR.mean(axis=0), np.array([5.0, -3.0]))
+    inside = origin.inside(w, np.array([1.0, 2.0]))
+    np.testing.assert_allclose(origin.outside(w, inside), [1.0, 2.0])
+    np.testing.assert_allclose((FAR - FAR.mean(axis=0)) @ w + inside + [5.0, -3.0], FAR @ w + [1.0, 2.0])
+
+
+def test_what_is_left_as_it_is(tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", FAR)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    huge = 1e308 * np.sign(NEAR)
+    for X in (NEAR, NEAR + 0.1, mapped, sp.csr_matrix(FAR), huge):
+        problem = problem_of(X)
+        assert near(problem) == (problem, None)
+    assert near(problem_of(FAR))[1] is not None
+    assert near(problem_of(NEAR + np.eye(P)[0] * 20.0))[1] is not None  # one column is enough
+    assert near(problem_of(NEAR + 0.5))[1] is not None  # and many that are not far, each by itself
+
+    def none_left(size, what, advice):
+        raise OutOfMemoryError
+
+    monkeypatch.setattr(_origin, "require_memory", none_left)
+    problem = problem_of(FAR)
+    assert near(problem) == (problem, None)
+
+
+def test_means_and_deviations():
+    X, weights = RNG.standard_normal((9000, 40)) + 7.0, RNG.uniform(0.0, 2.0, 9000)  # in two blocks
+    means, deviations = column_moments(X, weights)
+    np.testing.assert_allclose(means, np.average(X, axis=0, weights=weights))
+    np.testing.assert_allclose(deviations, np.sqrt(np.average((X - means) ** 2, axis=0, weights=weights)))
+    weights[0], X[0] = 0.0, 1e12  # a row that does not count
+    means = np.average(X[1:], axis=0, weights=weights[1:])
+    np.testing.assert_allclose(
+        column_moments(X, weights)[1], np.sqrt(np.average((X[1:] - means) ** 2, axis=0, weights=weights[1:]))
+    )
+
+
+@pytest.mark.parametrize("options", [{"batch_size": 8}, {"step": ds.Constant(0.01)}, {"runtime": ds.Simulated()}])
+def test_auto_is_centred_where_it_must_look_at_few_rows(options):
+    model = DAPRegressor("l1", 0.05, random_state=0, tol=0.0, max_passes=30, workers=1, **options).fit(FAR, Y)
+    assert model.result_.algorithm == "dap-svrg"
+    assert model.score(FAR, Y) > 0.97
+
+
+def test_a_warm_start_is_moved_too():
+    options = {"algorithm": "dap-svrg", "workers": 1, "random_state": 0, "warm_start": True}
+    model = DAPRegressor("l1", 0.05, **options).fit(FAR, Y + 1e6)
+    first = model.objective_
+    again = model.fit(FAR, Y + 1e6)
+    assert again.trace_.objective[0] == pytest.approx(first, rel=1e-6)
+    assert again.result_.iterations == 0
+
+
+def test_a_run_on_centred_columns_goes_on_from_a_file(tmp_path):
+    def fitted(passes, **kept):
+        model = DAPRegressor("l1", 0.05, algorithm="dap-svrg", workers=1, random_state=0, tol=0.0, max_passes=passes)
+        model._kept = kept
+        return model.fit(FAR, Y + 1e6)
+
+    whole = fitted(30)
+    part = fitted(12, checkpoint=tmp_path / "run")
+    rest = fitted(30, checkpoint=tmp_path / "run", resume=True)
+    assert part.n_iter_ < rest.n_iter_
+    assert np.array_equal(rest.coef_, whole.coef_)
+    assert rest.intercept_ == whole.intercept_
+
+
+def test_a_search_on_data_far_from_zero():
+    options = {"alphas": [0.5, 0.05], "cv": 3, "random_state": 0, "algorithm": "dap-svrg", "workers": 1, "tol": 1e-5}
+    model, expected = (
+        DAPRegressorCV("l1", **options).fit(FAR, Y + 1e6),
+        DAPRegressorCV("l1", alphas=[0.5, 0.05], cv=3).fit(NEAR, Y),
+    )
+    np.testing.assert_allclose(model.mse_path_, expected.mse_path_, rtol=1e-2)
+    np.testing.assert_allclose(model.path_.coefs, expected.path_.coefs, atol=5e-3)
+    for k, result in enumerate(model.path_.results):
+        assert result.intercept == model.path_.intercepts[k]
+        np.testing.assert_allclose((FAR @ model.path_.coefs[:, k] + result.intercept).mean(), Y.mean() + 1e6, rtol=1e-9)
