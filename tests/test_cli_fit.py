@@ -245,9 +245,18 @@ def test_what_does_not_converge_is_written_and_has_status_1():
     ],
 )
 def test_what_was_done_already_is_no_advice(options, said):
-    outcome = call("fit", "t.csv", "--target", "y", "--tol", "1e-14", "--max-passes", "1", *options)
+    write("unlike.csv", X * np.where(np.arange(P) == 0, 100.0, 1.0), Y)
+    outcome = call("fit", "unlike.csv", "--target", "y", "--tol", "1e-14", "--max-passes", "1", *options)
     assert outcome.exit_code == 1
     assert f"): raise --max-passes or --tol{said}\n" in outcome.output
+
+
+def test_what_would_not_help_is_no_advice():
+    little = ("--tol", "1e-14", "--max-passes", "1")
+    assert "): raise --max-passes or --tol\n" in call(*FIT, *little).output  # columns are of one size
+    write("far.csv", X, Y + 1e8)
+    outcome = call("fit", "far.csv", "--target", "y", "--no-intercept", "--loss", "huber", "--alpha", "0.01", *little)
+    assert "or --tol, or leave out --no-intercept (the target is far from zero)\n" in outcome.output
 
 
 def test_what_gives_nothing_to_learn_is_said():

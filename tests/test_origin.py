@@ -1,8 +1,9 @@
-"""Columns and targets far from zero: the estimators solve the same problem near zero."""
+"""Columns and targets far from zero: the estimators solve the same problem near zero, and say what is left to do."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import dapsgd as ds
 from dapsgd import DAPClassifier, DAPRegressor, DAPRegressorCV
@@ -189,3 +190,51 @@ def test_a_search_on_data_far_from_zero():
     for k, result in enumerate(model.path_.results):
         assert result.intercept == model.path_.intercepts[k]
         np.testing.assert_allclose((FAR @ model.path_.coefs[:, k] + result.intercept).mean(), Y.mean() + 1e6, rtol=1e-9)
+
+
+# What is left to do.
+
+
+def remedy_of(model, X, y):
+    with pytest.warns(ConvergenceWarning) as caught:
+        model.fit(X, y)
+    return str(caught[0].message).split(". ")[-1]
+
+
+SIZES = np.where(np.arange(P) == 0, 100.0, 1.0)
+
+
+def test_only_what_was_not_done_is_advised(tmp_path):
+    plain = DAPRegressor("l1", 0.05, algorithm="dap-svrg", workers=1, random_state=0, max_passes=2)
+    auto = "or use algorithm='auto'"
+    for X in (NEAR, FAR):
+        assert remedy_of(plain, X, Y) == f"Raise max_passes or tol, {auto}"
+        assert remedy_of(plain, X * SIZES, Y) == f"Raise max_passes or tol, scale the columns of X to a like size, {auto}"
+    np.save(tmp_path / "X.npy", FAR)
+    np.save(tmp_path / "unlike.npy", FAR * SIZES)
+    mapped, unlike = (np.load(tmp_path / name, mmap_mode="r") for name in ("X.npy", "unlike.npy"))
+    assert remedy_of(plain, mapped, Y) == f"Raise max_passes or tol, centre the columns of X, {auto}"
+    both = "centre the columns of X and scale them to a like size"
+    assert remedy_of(plain, unlike, Y) == f"Raise max_passes or tol, {both}, {auto}"
+    assert (
+        remedy_of(plain, sp.csr_matrix(FAR * SIZES), Y)
+        == f"Raise max_passes or tol, scale the columns of X to a like size, {auto}"
+    )
+    assert remedy_of(plain, sp.csr_matrix(FAR), Y) == f"Raise max_passes or tol, {auto}"
+    itself = DAPRegressor("l1", 0.05, tol=1e-15, max_passes=1)
+    assert remedy_of(itself, FAR, Y) == "Raise max_passes or tol"  # which centres by itself
+    folds = DAPRegressorCV("l1", alphas=2, cv=2, algorithm="dap-svrg", workers=1, random_state=0, max_passes=1)
+    assert remedy_of(folds, FAR, Y) == "Raise max_passes, tol or eps"
+    assert remedy_of(folds, FAR * SIZES, Y) == "Raise max_passes, tol or eps, or scale the columns of X to a like size"
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "fista", "dap-svrg"])
+def test_the_advice_for_a_target_far_from_zero_helps(algorithm):
+    model = DAPRegressor(
+        "l1", 0.05, loss="huber", fit_intercept=False, algorithm=algorithm, workers=PLAIN.get(algorithm), random_state=0
+    )
+    way = "set fit_intercept=True (the target is far from zero)"
+    assert way in remedy_of(model, NEAR, Y + 1e8)
+    assert model.set_params(fit_intercept=True).fit(NEAR, Y + 1e8).result_.converged  # a warning would be an error
+    model.set_params(fit_intercept=False, max_passes=1, tol=1e-12)
+    assert way not in remedy_of(model, NEAR, Y)

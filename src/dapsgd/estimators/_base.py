@@ -55,6 +55,7 @@ from ._frames import (
     refuse_text_columns,
     refuse_twice,
 )
+from ._hindrances import Hindrances, find_hindrances
 from ._origin import Origin, far_centre, near
 from ._penalties import make_penalty
 from ._stream import Stream, take_batch
@@ -112,6 +113,7 @@ class LinearModel(BaseEstimator):
     _rows_seen: int | None = None
     _batch: int | None = None  # rows of the last batch, if there were batches since the last fit
     _stream: Stream = Stream()
+    _hindrances: Hindrances = Hindrances()  # of the last fit, if it did not reach the tolerance
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -231,10 +233,11 @@ class LinearModel(BaseEstimator):
         intercept = np.asarray(self.intercept_, np.float64).reshape(problem.shape[1:])
         return problem.pack(w, origin.inside(w, intercept) if problem.fit_intercept else 0.0)
 
-    def _warn(self, result: Result) -> None:
+    def _warn(self, result: Result, problem: Problem) -> None:
         """Warn if the tolerance was not reached."""
         if result.converged or self.tol == 0.0:
             return
+        self._hindrances = find_hindrances(problem, self._is_plain() or result.algorithm not in FULL)
         if math.isfinite(result.gap):
             far = f"the duality gap is {result.gap / max(abs(result.objective), 1e-300):.1e} of the objective"
         else:
@@ -253,14 +256,23 @@ class LinearModel(BaseEstimator):
         if self.tol < _SINGLE and result.x.dtype == np.float32:
             double = f"use {argument('dtype', 'float64')}" if for_shell() else "hand X in as float64"
             ways.append(f"{double}: float32 is good for about {_SINGLE:g}")
-        elif not for_shell():
-            ways.append("centre the columns of X and scale them to a like size")
-        elif not self._scaled and self.penalty != "box":  # whose bounds are in the original units
-            ways.append(f"try {argument('standardize', True)}")
+        else:
+            ways += self._ways_of_data()
         if self.algorithm != "auto":
             ways.append(f"use {argument('algorithm', 'auto')}")
-        *others, last = ways
-        return f"{', '.join(others)}, or {last}" if others else last
+        return alternatives(ways)
+
+    def _ways_of_data(self) -> list[str]:
+        """Return what to do about the data, where it is in the way."""
+        columns, ways = self._hindrances.of_columns, []
+        if columns and not for_shell():
+            ways.append(columns)
+        elif columns and not self._scaled and self.penalty != "box":  # whose bounds are in the original units
+            ways.append(f"try {argument('standardize', True)}")
+        if self._hindrances.far_targets:
+            way = "leave out --no-intercept" if for_shell() else f"set {argument('fit_intercept', True)}"
+            ways.append(f"{way} (the target is far from zero)")
+        return ways
 
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
@@ -283,7 +295,7 @@ class LinearModel(BaseEstimator):
         if start is None and problem.fit_intercept and self._is_stochastic():
             start = best_constant(problem)  # where targets are far from zero, single rows would take long to get there
         result = origin.restored(solve(problem, x0=start, **self._options(), **self._kept))
-        self._warn(result)
+        self._warn(result, problem)
         self._keep(problem, result)
         self.t_, self._stream = problem.n, Stream()
 
@@ -536,6 +548,18 @@ def normalised(weights: Array | None) -> Array | None:
         return weights
     result: Array = weights * (len(weights) / weights.sum())
     return result
+
+
+def alternatives(ways: list[str]) -> str:
+    """Return several things that can be done as one sentence.
+
+    Examples
+    --------
+    >>> alternatives(["wait"]), alternatives(["wait", "ask", "go"])
+    ('wait', 'wait, ask, or go')
+    """
+    *others, last = ways
+    return f"{', '.join(others)}, or {last}" if others else last
 
 
 def _plainly(count: float) -> str:

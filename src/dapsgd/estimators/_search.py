@@ -26,7 +26,8 @@ from ..path import Path, checked_strengths, decreasing, path_of, with_strength
 from ..problem import Problem
 from ..regularizers import L1, Box, FusedLasso, Zero
 from ..runtimes._blas import calm_blas
-from ._base import LinearModel, normalised
+from ._base import LinearModel, alternatives, normalised
+from ._hindrances import find_hindrances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,9 +97,10 @@ class CrossValidated(LinearModel):
             _ = result.residual  # which would otherwise keep the copy of X that it will be computed on
         missed = sum(count for _, count in found)
         if missed and self.tol != 0.0:
+            self._hindrances = find_hindrances(problem, self._is_plain())
             warnings.warn(
                 f"{type(self).__name__}: {missed} of {len(tasks) * grids.shape[1]} fits in the folds did not reach "
-                f"tol={self.tol:g}. Raise max_passes, tol or eps, or centre the columns of X and scale them to a like size",
+                f"tol={self.tol:g}. {alternatives(['Raise max_passes, tol or eps', *self._ways_of_data()])}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -107,7 +109,7 @@ class CrossValidated(LinearModel):
         self.alphas_ = grids if multiple else grids[0]
         self.scores_path_ = scores if multiple else scores[0]
         self._chosen, self._accuracies = r, accuracies[r, k]
-        self._warn(self.path_.results[k])
+        self._warn(self.path_.results[k], problem)
         self._keep(problem, self.path_.results[k])
 
     def _splits(self, data: Data, classifier: bool) -> list[tuple[Array, Array]]:
