@@ -352,6 +352,14 @@ BAD_TEXT = {
     "late comma.csv": ("a;b;y\n1.5;2;3\n1;2,5;3\n", {}, "line 3, column 'b': '2,5' has a decimal comma"),
     "thousands.csv": ('a,b,y\n1,"1,000.5",3\n', {}, "'1,000.5' has separators of thousands; write numbers without them$"),
     "late thousands.csv": ("a,b,y\n1,2,3\n1,2,4 000 000\n", {}, "line 3, column 'y': '4 000 000' has separators of thousands"),
+    "underscores.csv": ("a,b,y\n1,1_000,3\n", {}, "line 2, column 'b': '1_000' has separators of thousands; write numbers"),
+    "late underscores.csv": (
+        "a;b;y\n1;2;3\n1;1_000_000,5;3\n",
+        {"decimal": ","},
+        "line 3, column 'b': '1_000_000,5' has separators of thousands",
+    ),
+    "an underscore.csv": ("a,b,y\n1,2,3\n1,2,1_0\n", {}, "line 3, column 'y': '1_0' is not a number"),
+    "no position.csv": ("a,b,y\n1,2,3\n", {"target": "0_1"}, "target '0_1' is not a column of .*; its columns are 'a', 'b'"),
     "either comma.csv": (
         "a;b;y\n1,500;2;3\n",
         {},

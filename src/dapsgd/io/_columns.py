@@ -90,7 +90,7 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
     hint = f"; {column!r} stands in its first line: say {argument('header', True)} if that is names" if named else ""
     if isinstance(column, str):
         try:
-            position = int(column)
+            position = _position(column)
         except ValueError:
             if names is None:
                 raise ValueError(f"{said} must be a position, as {path} has no column names; got {column!r}{hint}") from None
@@ -106,6 +106,13 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
         last = "; -1 is the last"
         raise ValueError(f"{said} {column} is not a column of {path}, which has columns 0 to {count - 1}{hint or last}")
     return int(position) % count
+
+
+def _position(text: str) -> int:
+    """Return a position in digits; 1_2 is a name, though Python would read it as 12."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is no position")
+    return int(text)
 
 
 def _by_name(path: Path, options: Options, names: Sequence[str] | None) -> list[int]:

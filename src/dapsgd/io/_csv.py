@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -183,11 +182,9 @@ def _check_empty(path: Path, layout: Layout, picked: Picked) -> None:
 
 
 def _parse(path: Path, layout: Layout, picked: Picked, text: bool, rows: list[list[str]], lines: Sequence[int]) -> Block:
-    number = float if layout.decimal == "." else partial(to_number, decimal=layout.decimal)
-
     def numbers(columns: list[int]) -> Array:
         try:
-            block = np.array([[number(row[j]) for j in columns] for row in rows])
+            block = np.array([[to_number(row[j], layout.decimal) for j in columns] for row in rows])
             if np.isfinite(block).all():
                 return block
         except ValueError:

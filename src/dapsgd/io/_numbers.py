@@ -9,11 +9,13 @@ from .._arguments import argument
 __all__ = ["is_missing", "is_number", "misread", "to_number"]
 
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "."})
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.' \u00a0\u202f\u2019])\d{3}(\1\d{3})*([.,]\d*)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.'_ \u00a0\u202f\u2019])\d{3}(\1\d{3})*([.,]\d*)?")
 
 
 def to_number(text: str, decimal: str = ".") -> float:
     """Return a text as a number; raise ``ValueError`` if it is none."""
+    if "_" in text:
+        raise ValueError(f"{text!r} has an underscore, which Python would pass over")
     if decimal == ".":
         return float(text)
     if "." in text:
