@@ -249,6 +249,7 @@ def checkpoint_reader() -> CheckpointReader:
 TARGETS: dict[str, Target] = {
     "csv": Target(lambda: CSV, read_data(".csv")),
     "csv-target": Target(lambda: LABELS, read_data(".csv", target=-1)),
+    "csv-utf16": Target(lambda: [text.decode().encode("utf-16") for text in CSV], read_data(".csv", encoding="utf-16")),
     "svmlight": Target(lambda: SVMLIGHT, read_data(".svm")),
     "npy": Target(npy_seeds, read_data(".npy")),
     "npz": Target(lambda: [dense_npz(), sparse_npz(), scipy_npz()], read_data(".npz")),

@@ -498,6 +498,16 @@ WRONG = {
     "drop everything": (("fit", "small.csv", "--target", "y", "--drop", "a"), "no column left"),
     "decimal for NPZ": (("fit", "t.npz", "--decimal", ","), "--decimal means nothing"),
     "unknown decimal": ((*FIT, "--decimal", "x"), "--decimal must be a point or a comma"),
+    "unknown encoding": ((*FIT, "--encoding", "cp1251x"), "--encoding must be the name of an encoding of text"),
+    "encoding of bytes": ((*FIT, "--encoding", "hex", "--cache", "c"), "got 'hex', which is not for files of text"),
+    "encoding for NPZ": (("fit", "t.npz", "--encoding", "cp1252"), "--encoding means nothing"),
+    "encoding of NPY": (("predict", "good.npz", "t.npy", "--encoding", "cp1252"), "--encoding means nothing for t.npy"),
+    "predict in an unknown encoding": (("predict", "good.npz", "t.csv", "--encoding", "rot13"), "--encoding must be"),
+    "another encoding": (
+        ("fit", "latin.csv", "--target", "y"),
+        "line 1 is not UTF-8 text; save the file as UTF-8, or say what",
+    ),
+    "predict another encoding": (("predict", "good.npz", "latin.csv"), "such as --encoding cp1252"),
     "decimal of NPY": (("predict", "good.npz", "t.npy", "--decimal", ","), "--decimal means nothing for t.npy"),
     "header for NPZ": (("fit", "t.npz", "--header"), "--header means nothing"),
     "names taken for numbers": (
@@ -567,6 +577,7 @@ def test_a_wrong_call_is_a_sentence_that_names_what_is_wrong(here, name):
     os.mkdir("folder.npz")
     for file, text in (("t.xlsx", ""), ("short.txt", "a\nb\n"), ("others.txt", "q,1\n" * 6), ("wide.svm", "1 1:1 9:1\n")):
         Path(file).write_text(text)
+    Path("latin.csv").write_bytes("é,y\n1,2\n".encode("latin-1"))
     Path("damaged.npz").write_bytes(Path("t.npz").read_bytes()[:-100])
     np.save("narrow.npy", X[:, :3])
     np.savez("narrow.npz", X=X[:, :3])
@@ -911,6 +922,20 @@ def test_decimal_commas_from_fit_to_predictions():
     for name in ("commas.csv", "bare.csv"):
         done("predict", "model.npz", name, "--decimal", ",", "--out", "p.csv")
         assert Path("p.csv").read_text() == Path("points.csv").read_text()
+
+
+def test_another_encoding_from_fit_to_predictions():
+    names = ["Größe", "naïve", "c", "d", "e", "à"]
+    write("t.csv", y=np.where(Y > 0, "größer", "kleiner"), names=[*names, "y"])
+    done(*FIT, "--alpha", "0.01", "--out", "utf8.npz")
+    done("predict", "utf8.npz", "t.csv", "--keep", "y", "--out", "utf8.csv")
+    text = Path("t.csv").read_text(encoding="utf-8")
+    for encoding in ("cp1252", "utf-16"):
+        Path("t.csv").write_text(text, encoding=encoding)
+        done(*FIT, "--alpha", "0.01", "--encoding", encoding)
+        assert models.load("model.npz").metadata_["feature_names"] == names
+        done("predict", "model.npz", "t.csv", "--encoding", encoding, "--keep", "y", "--out", "p.csv")
+        assert Path("p.csv").read_bytes() == Path("utf8.csv").read_bytes()
 
 
 def test_a_file_without_names_of_columns_says_that_they_are_taken_in_order():

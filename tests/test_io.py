@@ -370,10 +370,31 @@ BAD_TEXT = {
     "units.csv": ("a,b,y\nnm,mm,\n1,2,3\n", {}, "line 2 may be units or a second header, as the next holds numbers"),
     "unit.csv": ("a,y\nnm,%\n1,3\n", {}, "line 2 may be units or a second header"),
     "texts.csv": ("a,b,c,y\nred,low,1,2\ngreen,high,1,3\n", {}, "line 2 has text in columns 'a', 'b'"),
-    "latin.csv": ("a,b,y\n1,2,\xff\n".encode("latin-1"), {}, "line 2 is not UTF-8 text; save the file as UTF-8"),
-    "utf16.csv": ("a,b,y\n1,2,3\n".encode("utf-16"), {}, "line 1 is not UTF-8 text; save"),
-    "bare utf16.csv": ("a,b,y\n1,2,3\n".encode("utf-16-le"), {}, "line 1 is not UTF-8 text; save"),
-    "binary.csv": (b"\x00\x01\x02\xff\xfe", {}, "binary.csv"),
+    "latin.csv": (
+        "a,b,y\n1,2,\xff\n".encode("latin-1"),
+        {},
+        "line 2 is not UTF-8 text; save the file as UTF-8, .* encoding='cp1252'$",
+    ),
+    "utf16.csv": ("a,b,y\n1,2,3\n".encode("utf-16"), {}, "line 1 is not UTF-8 text; save .* such as encoding='utf-16'$"),
+    "le.csv": ("a,b,y\n1,2,3\n".encode("utf-16-le"), {}, "line 1 is not UTF-8 text; save .* such as encoding='utf-16-le'$"),
+    "be.csv": ("a,b,y\n1,2,3\n".encode("utf-16-be"), {}, "line 1 is not UTF-8 text; save .* such as encoding='utf-16-be'$"),
+    "binary.csv": (bytes(range(256)), {}, "binary.csv: line . is not UTF-8 text; .* with encoding$"),
+    "not ascii.csv": ("a,b,y\n1,2,\xff\n".encode(), {"encoding": "ascii"}, "line 2 is not ascii .* such as encoding='utf-8'$"),
+    "hole.csv": (b"a,b,y\r\n1,2,3\r\n4,\x81,6\r\n", {"encoding": "cp1252"}, "line 3 is not cp1252 text; .* with encoding$"),
+    "mac.csv": (b"a,b,y\r1,2,3\r4,\x81,6\r", {"encoding": "cp1252"}, "line 3 is not cp1252 text"),
+    "surrogate.csv": (
+        "a,b,y\n1,2,3\n".encode("utf-16-le") + b"\x00\xd8,\x00",
+        {"encoding": "utf-16-le"},
+        "line 3 is not utf-16-le text",
+    ),
+    "cut.csv": (
+        "a,b,y\n1,2,3\n4,5,6".encode("utf-16")[:-1],
+        {"encoding": "utf-16"},
+        "line 3 is not utf-16 text; .* with encoding$",
+    ),
+    "wrong.csv": ("a,b,y\n1,2,3\n".encode("utf-16"), {"encoding": "latin-1"}, "line 1 is not latin-1 .* encoding='utf-16'$"),
+    "marked.csv": ("a,b,y\n1,2,3\n".encode("utf-8-sig"), {"encoding": "cp1252"}, "line 1 is not cp1252 .*encoding='utf-8'$"),
+    "bad.csv.gz": (gzip.compress(b"a,b,y\n1,2,3\n4,5,\xff\n"), {"encoding": "ascii"}, "line 3 is not ascii text"),
     "plain.csv.gz": ("a,b,y\n1,2,3\n", {}, "damaged"),
     "drop.csv": ("a,b,y\n1,2,3\n", {"drop": "z"}, "drop 'z' is not a column"),
     "both.csv": ("a,b,y\n1,2,3\n", {"drop": "y"}, "drop and target"),
@@ -523,6 +544,13 @@ CALLS = {
     "drop type": (lambda p: io.read(p, drop=[None]), TypeError, "drop"),
     "header": (lambda p: io.read(p, header="yes"), TypeError, "header"),
     "decimal": (lambda p: io.read(p, decimal=";"), ValueError, "decimal must be a point or a comma; got ';'"),
+    "encoding": (lambda p: io.read(p, encoding="cp1251x"), ValueError, r"encoding must be .*; got 'cp1251x' \(did you mean"),
+    "encoding of Windows alone": (lambda p: io.read(p, encoding="ansii"), ValueError, "did you mean 'ascii'"),
+    "encoding type": (lambda p: io.read(p, encoding=7), TypeError, "encoding must be the name of an encoding .*; got 7$"),
+    "encoding of bytes": (lambda p: io.read(p, encoding="hex"), ValueError, "got 'hex', which is not for files of text"),
+    "encoding of names": (lambda p: io.read(p, encoding="idna"), ValueError, "got 'idna', which is not for files of text"),
+    "encoding with a zero": (lambda p: io.column_names(p, encoding="a\0"), ValueError, "encoding must be"),
+    "encoding for convert": (lambda p: io.convert(p, encoding="rot13"), ValueError, "encoding must be"),
     "zero_based": (lambda p: io.read(p, zero_based=1), TypeError, "zero_based"),
     "n_features": (lambda p: io.read(p, n_features=0), ValueError, "n_features"),
     "n_features for CSV": (lambda p: io.read(p, n_features=3), ValueError, "n_features means nothing"),
@@ -841,8 +869,59 @@ def test_decimal_commas(tmp_path, request, blocks, separator):
         assert sum(len(block.X) for block in io.read_blocks(path, -1, decimal=",")) == len(X)
 
 
-def test_a_decimal_sign_is_for_text(tmp_path):
+@pytest.mark.parametrize("option", [{"decimal": ","}, {"encoding": "cp1252"}])
+def test_how_text_is_written_is_for_text(tmp_path, option):
     for path, target in kinds(tmp_path):
         if ".csv" not in path.name and path.suffix != ".tsv":
-            with pytest.raises(ValueError, match="decimal means nothing for"):
-                io.read(path, target, decimal=",")
+            with pytest.raises(ValueError, match=f"{next(iter(option))} means nothing for"):
+                io.read(path, target, **option)
+
+
+ENCODINGS = [
+    "utf-8",
+    "utf-8-sig",
+    "latin-1",
+    "cp1252",
+    "utf-16",
+    "utf-16-le",
+    "utf-16-be",
+    "utf-32",
+    "mac-roman",
+    "cp500",
+    "utf-7",
+]
+
+
+@pytest.mark.parametrize("blocks", ["whole", "small_blocks", "arrow_always"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_text_in_other_encodings(tmp_path, request, blocks, ending, encoding):
+    if blocks != "whole":
+        request.getfixturevalue(blocks)
+    names, labels = ["Größe", "naïve", "c", "d", "é"], np.where(Y > 0, "größer", "kleiner")
+    text = write_csv(tmp_path / "t.csv", y=labels, names=[*names, "là"]).read_text(encoding="utf-8").encode(encoding)
+    path = tmp_path / f"t.{ending}"
+    for mark in [b"", "\ufeff".encode(encoding)] if encoding in ("utf-16-le", "utf-16-be") else [b""]:
+        path.write_bytes(gzip.compress(mark + text) if ending == "csv.gz" else mark + text)
+        assert io.column_names(path, encoding=encoding) == [*names, "là"]
+        for data in (io.read(path, "là", encoding=encoding), io.convert(path, target="là", encoding=encoding)):
+            np.testing.assert_array_equal(data.X, X)
+            assert data.y.tolist() == labels.tolist()
+            assert data.feature_names == tuple(names)
+        parts = list(io.read_blocks(path, encoding=encoding, drop="là", keep="là"))
+        assert [label for part in parts for label in part.kept["là"]] == labels.tolist()
+
+
+def test_pyarrow_reads_other_encodings_by_itself(tmp_path, arrow_always, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_bytes(write_csv(path, names=["ä", *NAMES[1:], "y"]).read_text(encoding="utf-8").encode("utf-16"))
+    monkeypatch.setattr(_csv, "_with_python", None)
+    np.testing.assert_array_equal(io.read(path, "y", encoding="utf-16").X, X)
+
+
+def test_another_encoding_converts_again(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes("a,é\n1,2\n".encode())
+    assert io.convert(path).feature_names == ("a", "é")
+    assert io.convert(path, encoding="latin-1").feature_names == ("a", "Ã©")
+    assert io.convert(path, encoding="UTF8").feature_names == ("a", "é")

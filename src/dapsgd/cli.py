@@ -152,6 +152,9 @@ def fit(
     decimal: Annotated[
         str | None, _data("--decimal", metavar="SIGN", help="The decimal sign of a CSV file: a comma, or a point, the default.")
     ] = None,
+    encoding: Annotated[
+        str | None, _data("--encoding", metavar="NAME", help="The encoding of a CSV file, such as cp1252; utf-8 by default.")
+    ] = None,
     zero_based: Annotated[bool | None, _data("--zero-based/--one-based", help="The first index of an svmlight file.")] = None,
     n_features: Annotated[
         int | None, _data("--n-features", metavar="COUNT", min=1, help="The number of columns of an svmlight file.")
@@ -254,7 +257,7 @@ def fit(
 
     reading = _given(
         target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype,
-        skip_missing=skip_missing or None, decimal=decimal,
+        skip_missing=skip_missing or None, decimal=decimal, encoding=encoding,
     )  # fmt: skip
     options = _given(
         penalty=penalty, alpha=alpha, cv=cv, rule=rule, eps=eps, l1_ratio=_one_or_all(l1_ratio), l2=l2, delta=delta,
@@ -300,16 +303,19 @@ def predict(
         str | None,
         typer.Option("--decimal", metavar="SIGN", help="The decimal sign of a CSV file: a comma, or a point, the default."),
     ] = None,
+    encoding: Annotated[
+        str | None,
+        typer.Option("--encoding", metavar="NAME", help="The encoding of a CSV file, such as cp1252; utf-8 by default."),
+    ] = None,
     zero_based: _ZeroBased = None,
     as_json: _Json = False,
 ) -> None:
     """Predict with a model file; if the data hold the target as well, say how good the predictions are."""
     from .commands import predict as command
 
+    reading = _given(header=header, decimal=decimal, encoding=encoding)
     with _explained():
-        about = command.run(
-            model, data, out, proba=proba, header=header, zero_based=zero_based, decimal=decimal, keep=keep or ()
-        )
+        about = command.run(model, data, out, proba=proba, reading=reading, zero_based=zero_based, keep=keep or ())
     if as_json:
         typer.echo(json.dumps(about), err=str(out) == "-")
         return

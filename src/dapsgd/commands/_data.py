@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..io import Dataset, convert, default_folder, read
+from ..io._source import make_options
 
 __all__ = ["LARGE", "load_data"]
 
@@ -18,6 +19,7 @@ def load_data(path: Path, options: dict[str, Any], *, convert_it: bool | None, c
     """Read a file, or convert it and open what was converted."""
     if convert_it is False and cache is not None:
         raise ValueError("--cache and --no-convert must not be given together")
+    make_options(**options)  # what is wrong with them is said before a folder is made
     large = path.is_file() and path.stat().st_size > LARGE
     if convert_it is None:
         convert_it = large or cache is not None

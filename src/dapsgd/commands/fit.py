@@ -19,7 +19,7 @@ from ..algorithms import ALGORITHMS
 from ..io import Dataset
 from ..io._formats import check_path, format_of
 from ..io._numbers import misread
-from ..io._source import make_options
+from ..io._source import TEXT_OPTIONS, make_options
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
 from ._groups import parse_groups
@@ -234,7 +234,7 @@ def _example(data: Path, dataset: Dataset, reading: dict[str, Any]) -> _Example 
     if y.dtype.kind != "U":
         return None
     text, decimal = str(y.flat[0]), reading.get("decimal", ".")
-    looking = make_options(**{name: reading[name] for name in ("header", "decimal") if name in reading})
+    looking = make_options(**{name: reading[name] for name in TEXT_OPTIONS if name in reading})
     look = format_of(data).look
     line = None if dataset.skipped or look is None else look(data, looking).first_line
     shown, why = repr(text) + (f" in line {line}" if line else ""), misread(text, decimal)

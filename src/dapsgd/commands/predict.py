@@ -19,7 +19,7 @@ from ..io import read_blocks
 from ..io._columns import pick_kept
 from ..io._dataset import Array
 from ..io._formats import check_path, format_of, layout
-from ..io._source import MissingValueError, Options, UnusableError, WidthError, make_options
+from ..io._source import TEXT_OPTIONS, MissingValueError, Options, UnusableError, WidthError, make_options
 from ..models import load
 
 __all__ = ["run"]
@@ -31,17 +31,19 @@ def run(
     out: Path,
     *,
     proba: bool,
-    header: bool | None,
+    reading: dict[str, Any],
     zero_based: bool | None,
-    decimal: str | None = None,
     keep: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write predictions for every row of a file, block by block, and return what is to be said of them."""
+    """Write predictions for every row of a file, block by block, and return what is to be said of them.
+
+    ``reading`` are the options of :func:`dapsgd.io.read` for tables in text that were given.
+    """
     model = load(model_path)
     if proba and not hasattr(model, "predict_proba"):
         what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
         raise ValueError(f"--proba needs a model with the logistic or multinomial loss; {model_path} is for {what}")
-    looking = make_options(features=_features(model), **_given(header=header, decimal=decimal))
+    looking = make_options(features=_features(model), **reading)
     kept, names = _kept(data, looking, keep)
     titles = _all_titles(data, names, _titles(model, proba))
     options = _reading(model, model_path, data, looking, zero_based, kept) | {"keep": kept or None}
@@ -159,10 +161,9 @@ def _reading(
     about = model.metadata_
     kind = format_of(check_path(data)).name
     p = model.n_features_in_
-    if kind != "csv" and looking.header is not None:
-        raise ValueError(f"--header and --no-header mean nothing for {data}; leave them out")
-    if kind != "csv" and looking.decimal is not None:
-        raise ValueError(f"--decimal means nothing for {data}; leave it out")
+    how = {name: value for name in TEXT_OPTIONS if (value := getattr(looking, name)) is not None}
+    if how and kind != "csv":
+        raise ValueError(f"{looking.written(next(iter(how)))} means nothing for {data}; leave it out")
     if kind != "svmlight" and zero_based is not None:
         raise ValueError(f"--zero-based and --one-based mean nothing for {data}; leave them out")
     if kind == "svmlight":
@@ -172,7 +173,6 @@ def _reading(
         return {"n_features": p}
     targets = [str(name) for name in about.get("target_names") or []]
     width, names, _ = layout(data, looking)
-    how = _given(header=looking.header, decimal=looking.decimal)
     if names is not None and looking.features is not None:
         there = targets if targets and set(targets) <= set(names) else None
         return {"features": list(looking.features), "target": there, **how}
@@ -189,10 +189,6 @@ def _features(model: Any) -> list[str] | None:
     """Return the names of the columns that a model was fitted to, if it knows them."""
     names = model.metadata_.get("feature_names") or getattr(model, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _in_order(width: int, p: int, targets: list[str], drop: list[Any], kept: list[int]) -> dict[str, Any] | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +14,12 @@ from .._arguments import argument
 from ..errors import FileFormatError
 from ._columns import Picked, pick
 from ._dataset import Array
-from ._first_lines import Layout, reading_text
+from ._first_lines import Layout
 from ._first_lines import look as look_at
 from ._numbers import is_missing, is_number, misread, to_number
 from ._source import (
     BLOCK_BYTES,
+    TEXT_OPTIONS,
     Block,
     Options,
     Skipped,
@@ -30,10 +30,11 @@ from ._source import (
     missing_value,
     open_bytes,
 )
+from ._text import open_lines, reading_text
 
 __all__ = ["look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "header", "decimal", "dtype", "skip_missing", "keep"})
+_USED = frozenset({"target", "drop", "features", "dtype", "skip_missing", "keep", *TEXT_OPTIONS})
 _ARROW_BLOCK = 1 << 20  # bytes: pyarrow reads some thirty of these ahead
 _WORTH_ARROW = 1 << 20  # bytes: importing pyarrow takes as long as reading this
 
@@ -139,11 +140,10 @@ def _with_python(
 ) -> Iterator[Block]:
     """Read with the standard library: slower, and the one that knows the line of every error."""
     size = max(1, BLOCK_BYTES // (8 * layout.width))
-    file, tell = open_bytes(path)
-    with reading_text(path), file:
+    with open_lines(path, layout.encoding) as (found, tell):
         rows: list[list[str]] = []
         lines: list[int] = []
-        for row, line in _rows(path, file, layout):
+        for row, line in _rows(path, found, layout):
             if not is_wanted(row):
                 continue
             rows.append(row)
@@ -156,24 +156,22 @@ def _with_python(
             yield _parse(path, layout, picked, text, rows, lines)
 
 
-def _rows(path: Path, file: BinaryIO, layout: Layout) -> Iterator[tuple[list[str], int]]:
-    """Give the rows of an open file, each with its line."""
-    with io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        reader = csv.reader(text, delimiter=layout.delimiter, strict=True)
-        for row in reader:
-            if not row or reader.line_num <= layout.skip:
-                continue
-            if len(row) != layout.width:
-                raise FileFormatError(f"{path}: line {reader.line_num} has {len(row)} fields; there should be {layout.width}")
-            yield row, reader.line_num
+def _rows(path: Path, lines: Iterator[str], layout: Layout) -> Iterator[tuple[list[str], int]]:
+    """Give the rows among the lines of a file, each with its line."""
+    reader = csv.reader(lines, delimiter=layout.delimiter, strict=True)
+    for row in reader:
+        if not row or reader.line_num <= layout.skip:
+            continue
+        if len(row) != layout.width:
+            raise FileFormatError(f"{path}: line {reader.line_num} has {len(row)} fields; there should be {layout.width}")
+        yield row, reader.line_num
 
 
 def _check_empty(path: Path, layout: Layout, picked: Picked) -> None:
     """Look for columns without any value; they are named, as leaving out rows would leave nothing."""
     empty = [j for j in (*picked.features, *picked.targets) if is_missing(layout.first[j])]
-    file, _ = open_bytes(path)
-    with reading_text(path), file:
-        for row, _ in _rows(path, file, layout):
+    with open_lines(path, layout.encoding) as (lines, _):
+        for row, _ in _rows(path, lines, layout):
             empty = [j for j in empty if is_missing(row[j])]
             if not empty:
                 return
@@ -245,10 +243,15 @@ def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: 
     file, tell = open_bytes(path)
     done = 0
     try:
-        with reading_text(path, pa.ArrowInvalid, pa.ArrowKeyError), file:
+        with reading_text(path, layout.encoding, pa.ArrowInvalid, pa.ArrowKeyError), file:
             batches = arrow.open_csv(
                 file,
-                arrow.ReadOptions(column_names=columns, skip_rows=layout.skip, block_size=max(_ARROW_BLOCK, layout.longest)),
+                arrow.ReadOptions(
+                    column_names=columns,
+                    skip_rows=layout.skip,
+                    block_size=max(_ARROW_BLOCK, layout.longest),
+                    encoding=layout.encoding or "utf8",
+                ),
                 arrow.ParseOptions(delimiter=layout.delimiter),
                 arrow.ConvertOptions(column_types=types, include_columns=wanted, decimal_point=layout.decimal),
             )

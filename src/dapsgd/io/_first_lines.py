@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from .._arguments import argument
 from ..errors import FileFormatError
 from ._numbers import is_missing, is_number, to_number
-from ._source import Column, Options, open_bytes, reading
+from ._source import Column, Options
+from ._text import check_text, open_lines
 
-__all__ = ["Layout", "look", "reading_text"]
+__all__ = ["Layout", "look"]
 
 _FEW = 4  # numbers that rise or fall by chance in less than one row of ten
 _MANY = 8  # numbers that do so in no row
@@ -27,6 +26,7 @@ class Layout(NamedTuple):
 
     delimiter: str
     decimal: str
+    encoding: str | None  # if it is not UTF-8
     names: list[str] | None
     width: int
     first: list[str]  # the first row of data
@@ -43,27 +43,14 @@ class Layout(NamedTuple):
         return is_missing(field) or is_number(field, self.decimal)
 
 
-@contextmanager
-def reading_text(path: Path, *errors: type[Exception]) -> Iterator[None]:
-    """Turn what goes wrong with a table in text into one sentence with the file's name."""
-    with reading(path, "CSV", csv.Error, *errors):
-        try:
-            yield
-        except UnicodeDecodeError:
-            raise _not_utf8(path, _undecodable(path)) from None
-
-
 def look(path: Path, options: Options) -> Layout:
     """Look at the first lines."""
     decimal = options.decimal or "."
-    file, _ = open_bytes(path)
-    with reading_text(path), file:
-        line = file.readline().decode("utf-8-sig")
-        if "\0" in line:
-            raise _not_utf8(path, 1)
+    with open_lines(path, options.encoding) as (lines, _):
+        line = next(lines, "")
+        check_text(path, options.encoding, line, 1)
         delimiter = _delimiter(line, decimal)
-        file.seek(0)
-        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=delimiter, strict=True)
+        rows = csv.reader(itertools.chain([line], lines), delimiter=delimiter, strict=True)
         start, found = 0, []
         for row in rows:
             if row:
@@ -83,7 +70,7 @@ def look(path: Path, options: Options) -> Layout:
     after = [row for row, _ in found[1 + header :]]
     names = [field.strip() for field in top] if header else None
     longest = 8 * max(len(line), len(delimiter.join(first)))
-    return Layout(delimiter, decimal, names, len(top), first, after[0] if after else [], skip, longest)
+    return Layout(delimiter, decimal, options.encoding, names, len(top), first, after[0] if after else [], skip, longest)
 
 
 def _delimiter(line: str, decimal: str) -> str:
@@ -168,19 +155,3 @@ def _look_like_labels(values: list[float], below: list[float]) -> bool:
     """Tell whether many numbers are whole and all different, as wavelengths in any order, while the next line's are not."""
     whole = all(value.is_integer() for value in values) and len(set(values)) == len(values)
     return len(values) >= _MANY and whole and sum(not value.is_integer() for value in below) > 0.5 * len(values)
-
-
-def _not_utf8(path: Path, line: int) -> FileFormatError:
-    return FileFormatError(f"{path}: line {line} is not UTF-8 text; save the file as UTF-8")
-
-
-def _undecodable(path: Path) -> int:
-    """Return the first line that is not UTF-8."""
-    file, _ = open_bytes(path)
-    with file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError:
-                return number
-    return 1

@@ -47,6 +47,7 @@ def convert(
     dtype: Any = None,
     skip_missing: bool = False,
     decimal: str = ".",
+    encoding: str = "utf-8",
     progress: bool = False,
 ) -> Dataset:
     r"""Convert a file of data into a folder of arrays once, and open that.
@@ -60,7 +61,7 @@ def convert(
         The file, as in :func:`read`.
     folder : path, optional
         Where to put the arrays; by default next to the file, under its name with ``.dapsgd`` added.
-    target, drop, header, zero_based, n_features, dtype, skip_missing, decimal
+    target, drop, header, zero_based, n_features, dtype, skip_missing, decimal, encoding
         As in :func:`read`.
     progress : bool, default False
         Show a progress bar; where there is no terminal, print a line now and then.
@@ -83,7 +84,9 @@ def convert(
     ...     bool((first.X == again.X).all()), type(again.X).__name__
     (True, 'memmap')
     """
-    options = make_options(target, drop, None, header, zero_based, n_features, dtype, skip_missing, decimal=decimal)
+    options = make_options(
+        target, drop, None, header, zero_based, n_features, dtype, skip_missing, decimal=decimal, encoding=encoding
+    )
     path, progress = check_path(path), flag("progress", progress)
     folder = default_folder(path) if folder is None else Path(folder)
     if folder.exists():

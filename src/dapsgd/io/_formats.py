@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..errors import FileFormatError
 from . import _arrow, _csv, _numpy, _svmlight
-from ._source import Options, Source, Table, decimal_sign
+from ._source import Options, Source, Table, make_options
 
 __all__ = ["ENDINGS", "Format", "check_path", "column_names", "format_of", "layout", "open_source"]
 
@@ -75,7 +75,7 @@ def open_source(path: Any, options: Options) -> Source:
     return format_of(path).open(path, options)
 
 
-def column_names(path: Any, *, header: bool | None = None, decimal: str = ".") -> list[str] | None:
+def column_names(path: Any, *, header: bool | None = None, decimal: str = ".", encoding: str = "utf-8") -> list[str] | None:
     """Return the names of the columns of a file, None if it has none; its rows are not read.
 
     Parameters
@@ -86,8 +86,10 @@ def column_names(path: Any, *, header: bool | None = None, decimal: str = ".") -
         Whether the first line of a CSV file is a header; by default it is if it holds anything that is not a number.
     decimal : "." or ",", default "."
         The decimal sign of a CSV file.
+    encoding : str, default "utf-8"
+        The encoding of a CSV file.
     """
-    path, options = check_path(path), Options(header=header, decimal=decimal_sign(decimal))
+    path, options = check_path(path), make_options(header=header, decimal=decimal, encoding=encoding)
     return None if format_of(path).look is None else layout(path, options).names
 
 

@@ -28,6 +28,7 @@ def read(
     skip_missing: bool = False,
     keep: Column | Sequence[Column] | None = None,
     decimal: str = ".",
+    encoding: str = "utf-8",
 ) -> Dataset:
     r"""Read a file of data into memory; its ending says of which kind it is.
 
@@ -60,6 +61,8 @@ def read(
         That does not make them features, nor leave them out: see ``drop`` and ``features``.
     decimal : "." or ",", default "."
         The decimal sign of a CSV file.
+    encoding : str, default "utf-8"
+        The encoding of a CSV file, such as "cp1252" or "utf-16".
 
     Returns
     -------
@@ -81,7 +84,7 @@ def read(
     ...     dapsgd.io.read(path)
     Dataset(2 x 3 CSR float64, target label)
     """
-    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep, decimal)
+    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep, decimal, encoding)
     source = open_source(path, options)
     labels = Labels(path, source.target_names)
     parts, targets = [], []

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from encodings.aliases import aliases
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Self, cast
 
 import numpy as np
 
 from .._arguments import argument
-from .._checks import flag, known_name, positive_integer
+from .._checks import flag, known_name, meant, positive_integer
 from ..errors import FileFormatError
 from ._dataset import Array
 
 __all__ = [
     "BLOCK_BYTES",
+    "TEXT_OPTIONS",
     "Block",
     "Column",
     "EmptyColumnError",
@@ -29,7 +32,6 @@ __all__ = [
     "Table",
     "UnusableError",
     "WidthError",
-    "decimal_sign",
     "empty_columns",
     "listed",
     "make_options",
@@ -41,6 +43,9 @@ __all__ = [
 
 Column = str | int  # by name or by position, from the end if negative
 BLOCK_BYTES = 1 << 23  # of a block of rows, about: what conversion needs of memory is a few of these
+
+_NOT_OF_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})  # among encodings of text
+TEXT_OPTIONS = ("header", "decimal", "encoding")  # of tables in text
 
 
 @dataclass(frozen=True)
@@ -57,14 +62,18 @@ class Options:
     skip_missing: bool | None = None
     keep: tuple[Column, ...] = ()
     decimal: str | None = None  # if it is not the point
+    encoding: str | None = None  # if it is not UTF-8
 
     def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
         """Refuse an option that this kind of file has no use for."""
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in used and value not in (None, ()):
-                given = argument(field.name, False) if value is False else argument(field.name)
-                raise ValueError(f"{given} means nothing for {kind}, which {path} is; leave it out")
+                raise ValueError(f"{self.written(field.name)} means nothing for {kind}, which {path} is; leave it out")
+
+    def written(self, name: str) -> str:
+        """Return how an option was written by whoever gave it."""
+        return argument(name, False) if getattr(self, name) is False else argument(name)
 
 
 def make_options(
@@ -78,6 +87,7 @@ def make_options(
     skip_missing: Any = False,
     keep: Any = None,
     decimal: Any = ".",
+    encoding: Any = "utf-8",
 ) -> Options:
     """Check what a user hands in."""
     for name, value in (("header", header), ("zero_based", zero_based)):
@@ -101,15 +111,32 @@ def make_options(
         dtype=None if dtype is None else _dtype(dtype),
         skip_missing=flag("skip_missing", skip_missing) or None,
         keep=_columns("keep", keep),
-        decimal=decimal_sign(decimal),
+        decimal=_decimal_sign(decimal),
+        encoding=_text_encoding(encoding),
     )
 
 
-def decimal_sign(value: Any) -> str | None:
+def _decimal_sign(value: Any) -> str | None:
     """Check the decimal sign that a user hands in; None is the point."""
     if value not in (".", ","):
         raise ValueError(f"{argument('decimal')} must be a point or a comma; got {value!r}")
     return None if value == "." else str(value)
+
+
+def _text_encoding(value: Any) -> str | None:
+    """Check the encoding that a user hands in; None is UTF-8."""
+    allowed = f"{argument('encoding')} must be the name of an encoding of text, such as cp1252 or utf-16; got {value!r:.40}"
+    if not isinstance(value, str):
+        raise TypeError(allowed)
+    try:
+        found = codecs.lookup(value)
+    except (LookupError, ValueError):
+        known = [name for pair in aliases.items() if "mbcs" not in pair for name in pair]  # which only Windows has
+        near = meant(value, known)
+        raise ValueError(allowed + ("" if near is None else f" (did you mean {near!r}?)")) from None
+    if not found._is_text_encoding or found.name in _NOT_OF_FILES:
+        raise ValueError(f"{allowed}, which is not for files of text")
+    return None if found.name in ("utf-8", "utf-8-sig") else value.strip()
 
 
 def _dtype(value: Any) -> str:
@@ -271,7 +298,7 @@ def open_bytes(path: Path) -> tuple[BinaryIO, Callable[[], int]]:
     return cast(BinaryIO, _Unzipped(raw)), raw.tell
 
 
-_DAMAGED: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError)
+_DAMAGED: tuple[type[Exception], ...] = (EOFError, gzip.BadGzipFile, zlib.error, UnicodeError)
 
 
 @contextmanager
