@@ -508,6 +508,17 @@ WRONG = {
         "line 1 is not UTF-8 text; save the file as UTF-8, or say what",
     ),
     "predict another encoding": (("predict", "good.npz", "latin.csv"), "such as --encoding cp1252"),
+    "fewer than no lines": ((*FIT, "--skip-lines", "-1"), "--skip-lines"),
+    "half a line": ((*FIT, "--skip-lines", "0.5"), "--skip-lines"),
+    "more lines than there are": ((*FIT, "--skip-lines", "999"), "t.csv has 121 lines; --skip-lines 999 leaves nothing"),
+    "predict too few lines": (("predict", "good.npz", "t.csv", "--skip-lines", "999"), "--skip-lines 999 leaves nothing"),
+    "lines of NPZ": (("fit", "t.npz", "--skip-lines", "1"), "--skip-lines means nothing"),
+    "lines of NPY": (("predict", "good.npz", "t.npy", "--skip-lines", "1"), "--skip-lines means nothing for t.npy"),
+    "a title": (
+        ("fit", "title.csv", "--target", "y"),
+        "line 2 has 2 fields; the header has 1; if it is further down, leave out",
+    ),
+    "predict below a title": (("predict", "good.npz", "title.csv"), "the lines above it with --skip-lines"),
     "decimal of NPY": (("predict", "good.npz", "t.npy", "--decimal", ","), "--decimal means nothing for t.npy"),
     "header for NPZ": (("fit", "t.npz", "--header"), "--header means nothing"),
     "names taken for numbers": (
@@ -575,7 +586,13 @@ def test_a_wrong_call_is_a_sentence_that_names_what_is_wrong(here, name):
     write("same.csv", y=np.ones(N))
     write("holes.csv", np.where(np.arange(N)[:, None] == 1, np.nan, X))
     os.mkdir("folder.npz")
-    for file, text in (("t.xlsx", ""), ("short.txt", "a\nb\n"), ("others.txt", "q,1\n" * 6), ("wide.svm", "1 1:1 9:1\n")):
+    for file, text in (
+        ("t.xlsx", ""),
+        ("short.txt", "a\nb\n"),
+        ("others.txt", "q,1\n" * 6),
+        ("wide.svm", "1 1:1 9:1\n"),
+        ("title.csv", "A title\na,y\n1,2\n"),
+    ):
         Path(file).write_text(text)
     Path("latin.csv").write_bytes("é,y\n1,2\n".encode("latin-1"))
     Path("damaged.npz").write_bytes(Path("t.npz").read_bytes()[:-100])
@@ -936,6 +953,23 @@ def test_another_encoding_from_fit_to_predictions():
         assert models.load("model.npz").metadata_["feature_names"] == names
         done("predict", "model.npz", "t.csv", "--encoding", encoding, "--keep", "y", "--out", "p.csv")
         assert Path("p.csv").read_bytes() == Path("utf8.csv").read_bytes()
+
+
+@pytest.mark.parametrize("names", [(*NAMES, "y"), None])
+def test_lines_above_the_table_from_fit_to_predictions(names):
+    target = "y" if names else "-1"
+    write("t.csv", names=names)
+    done("fit", "t.csv", "--target", target, "--out", "plain.npz")
+    done("predict", "plain.npz", "t.csv", "--keep", "6", "--out", "plain.csv")
+    Path("t.csv").write_text('A title, "of\n\nunits: nm\n' + Path("t.csv").read_text())
+    done("fit", "t.csv", "--target", target, "--skip-lines", "3")
+    assert "R2" in done("predict", "model.npz", "t.csv", "--skip-lines", "3", "--keep", "6", "--out", "p.csv").output
+    assert Path("p.csv").read_text() == Path("plain.csv").read_text()
+    write("t.csv", y=[f"{v:.4f}".replace(".", ",") for v in Y], names=names)
+    Path("t.csv").write_text("A title\n" + Path("t.csv").read_text())
+    header = () if names else ("--no-header",)
+    said = call("fit", "t.csv", "--target", target, "--skip-lines", "1", "--loss", "squared", *header).output
+    assert f"in line {3 if names else 2}, which has a decimal comma" in said
 
 
 def test_a_file_without_names_of_columns_says_that_they_are_taken_in_order():

@@ -345,7 +345,7 @@ BAD_TEXT = {
     "position.csv": ("a,b,y\n1,2,3\n", {"target": 3}, "target 3 is not a column"),
     "bare.csv": ("1,2,3\n", {}, "target must be a position"),
     "only.csv": ("y\n1\n", {}, "seems to have one column only, 'y'; separate columns by commas"),
-    "bars.csv": ("a|b|y\n1|2|3\n", {}, r"one column only, 'a\|b\|y'; separate columns by commas, semicolons or tabs$"),
+    "bars.csv": ("a|b|y\n1|2|3\n", {}, r"one column only, 'a\|b\|y'; separate columns by commas, semicolons or tabs, and"),
     "blanks.csv": ("1 2 3\n4 5 6\n", {"target": -1}, "one column only, '1 2 3'"),
     "bars by name.csv": ("a|b\n1|2\n", {"target": None, "features": ["a", "b"]}, "one column only"),
     "decimal comma.csv": ("a;b;y\n1,5;2;3\n", {}, "'1,5' has a decimal comma; write numbers with a point, or say decimal=','$"),
@@ -394,6 +394,52 @@ BAD_TEXT = {
     ),
     "wrong.csv": ("a,b,y\n1,2,3\n".encode("utf-16"), {"encoding": "latin-1"}, "line 1 is not latin-1 .* encoding='utf-16'$"),
     "marked.csv": ("a,b,y\n1,2,3\n".encode("utf-8-sig"), {"encoding": "cp1252"}, "line 1 is not cp1252 .*encoding='utf-8'$"),
+    "comments.csv": (
+        "# x\n# y\na,b,y\n1,2,3\n",
+        {},
+        "one column only, '# x'; .* leave out lines above the table with skip_lines$",
+    ),
+    "title.csv": (
+        "My report\na,b,y\n1,2,3\n",
+        {},
+        "line 2 has 3 fields; the header has 1; .* the lines above it with skip_lines$",
+    ),
+    "wide title.csv": (
+        "My report,,\na,b,y\n1,2,3\n",
+        {},
+        "target 'y' is not a column .*; if the header is further down, leave out the lines above it with skip_lines$",
+    ),
+    "wide comment.csv": ("# made by, x\n# on, z\na,b,y\n1,2,3\n", {}, "its columns are '# made by', ' *x'; if the header is"),
+    "wide title, last.csv": (
+        "My report,,\na,b,y\n1,2,3\n",
+        {"target": -1},
+        "column 1 has no name .* above it with skip_lines$",
+    ),
+    "full title.csv": (
+        "\nMy,report,today\na,b,y\n1,2,3\n",
+        {"target": -1},
+        "line 3 may be units or a second header.*; delete it, or if it is the header, .* with skip_lines=2$",
+    ),
+    "title of features.csv": (
+        "My report,,\na,b,y\n1,2,3\n",
+        {"target": None, "features": ["a", "b"]},
+        "lacks 2 of 2 columns: 'a', 'b'; if the header is further down, leave out the lines above it with skip_lines$",
+    ),
+    "no title.csv": ("a,b,z\n1,2,3\n", {}, "its columns are 'a', 'b', 'z'$"),
+    "few lines.csv": ("a,b,y\n1,2,3\n", {"skip_lines": 3}, "few lines.csv has 2 lines; skip_lines=3 leaves nothing$"),
+    "very few lines.csv": ("a,b,y\n", {"skip_lines": 10**30}, "has 1 line; skip_lines=1000"),
+    "nothing below.csv": ("a,b,y\n1,2,3\n\n", {"skip_lines": 2}, "is empty below the lines left out with skip_lines$"),
+    "nothing.csv.gz": (gzip.compress(b""), {"skip_lines": 1}, "has 0 lines"),
+    "below.csv": ('# "x\n#\na,b,y\n1,2,3\n4,five,6\n', {"skip_lines": 2}, "line 5, column 'b': 'five' is not a number"),
+    "missing below.csv": ("#\n#\na,b,y\n1,2,3\n4,,6\n", {"skip_lines": 2}, "line 5, column 'b': the value is missing"),
+    "short below.csv": ("#\n#\na,b,y\n1,2,3\n4,5\n", {"skip_lines": 2}, "line 5 has 2 fields"),
+    "short first below.csv": ("#\n#\na,b,y\n4,5\n", {"skip_lines": 2}, "line 4 has 2 fields; the header has 3"),
+    "units below.csv": ("#\na,b,y\nnm,mm,\n1,2,3\n", {"skip_lines": 1}, "line 3 may be units"),
+    "texts below.csv": ("#\n\na,b,c,y\nred,low,1,2\ngreen,high,1,3\n", {"skip_lines": 1}, "line 4 has text in columns"),
+    "either below.csv": ("#\n\n900,910,920,930\n4,1,3,95\n", {"skip_lines": 1, "target": -1}, "line 3 may be names or a row"),
+    "words below.csv": ("#\na,b\n3,4\n", {"header": False, "skip_lines": 1}, "line 2 holds nothing but text"),
+    "latin below.csv": (b"#\na,b,y\n1,2,3\n1,2,\xff\n", {"skip_lines": 1}, "line 4 is not UTF-8 text"),
+    "utf16 below.csv": (b"#\n" + "a,b,y\n1,2,3\n".encode("utf-16-le"), {"skip_lines": 1}, "line 2 is not UTF-8 text"),
     "bad.csv.gz": (gzip.compress(b"a,b,y\n1,2,3\n4,5,\xff\n"), {"encoding": "ascii"}, "line 3 is not ascii text"),
     "plain.csv.gz": ("a,b,y\n1,2,3\n", {}, "damaged"),
     "drop.csv": ("a,b,y\n1,2,3\n", {"drop": "z"}, "drop 'z' is not a column"),
@@ -551,6 +597,9 @@ CALLS = {
     "encoding of names": (lambda p: io.read(p, encoding="idna"), ValueError, "got 'idna', which is not for files of text"),
     "encoding with a zero": (lambda p: io.column_names(p, encoding="a\0"), ValueError, "encoding must be"),
     "encoding for convert": (lambda p: io.convert(p, encoding="rot13"), ValueError, "encoding must be"),
+    "skip_lines": (lambda p: io.read(p, skip_lines=-1), ValueError, "skip_lines must be"),
+    "skip_lines type": (lambda p: io.convert(p, skip_lines=1.5), TypeError, "skip_lines must be"),
+    "skip_lines bool": (lambda p: io.column_names(p, skip_lines=True), TypeError, "skip_lines must be"),
     "zero_based": (lambda p: io.read(p, zero_based=1), TypeError, "zero_based"),
     "n_features": (lambda p: io.read(p, n_features=0), ValueError, "n_features"),
     "n_features for CSV": (lambda p: io.read(p, n_features=3), ValueError, "n_features means nothing"),
@@ -869,7 +918,7 @@ def test_decimal_commas(tmp_path, request, blocks, separator):
         assert sum(len(block.X) for block in io.read_blocks(path, -1, decimal=",")) == len(X)
 
 
-@pytest.mark.parametrize("option", [{"decimal": ","}, {"encoding": "cp1252"}])
+@pytest.mark.parametrize("option", [{"decimal": ","}, {"encoding": "cp1252"}, {"skip_lines": 1}])
 def test_how_text_is_written_is_for_text(tmp_path, option):
     for path, target in kinds(tmp_path):
         if ".csv" not in path.name and path.suffix != ".tsv":
@@ -910,6 +959,51 @@ def test_text_in_other_encodings(tmp_path, request, blocks, ending, encoding):
             assert data.feature_names == tuple(names)
         parts = list(io.read_blocks(path, encoding=encoding, drop="là", keep="là"))
         assert [label for part in parts for label in part.kept["là"]] == labels.tolist()
+
+
+ABOVE = 'An instrument; "of 3\r# made, on, a, day\r\n\n%\tunits: nm\n'  # four lines
+
+
+@pytest.mark.parametrize("blocks", ["whole", "small_blocks", "arrow_always"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("blank", ["", "\n"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_lines_at_the_top_can_be_left_out(tmp_path, request, blocks, ending, blank, separator):
+    if blocks != "whole":
+        request.getfixturevalue(blocks)
+    path = tmp_path / f"t.{ending}"
+    for names in ([*NAMES, "y"], []):
+        text = write_csv(tmp_path / "t.csv", names=names, separator=separator).read_text(encoding="utf-8")
+        for encoding in ("utf-8", "utf-16"):
+            given = {"skip_lines": 4, "encoding": encoding}
+            encoded = (ABOVE + blank + text).encode(encoding)
+            path.write_bytes(gzip.compress(encoded) if ending == "csv.gz" else encoded)
+            assert io.column_names(path, **given) == (names or None)
+            for data in (io.read(path, -1, **given), io.convert(path, target=-1, **given)):
+                np.testing.assert_array_equal(data.X, X)
+                np.testing.assert_array_equal(data.y, Y)
+                assert data.feature_names == (tuple(NAMES) if names else None)
+            assert sum(len(block.X) for block in io.read_blocks(path, -1, **given)) == len(X)
+
+
+def test_a_table_in_binary_has_no_lines_to_leave_out(tmp_path):
+    path = write_arrow(tmp_path / "t.parquet", {"# a": [1.0], "b": [2.0]})
+    with pytest.raises(ValueError, match=r"its columns are '# a', 'b'$"):
+        io.read(path, "y")
+
+
+def test_lines_of_the_table_can_be_left_out_too(tmp_path):
+    path = write_csv(tmp_path / "t.csv")
+    np.testing.assert_array_equal(io.read(path, -1, skip_lines=3).X, X[2:])
+    np.testing.assert_array_equal(io.convert(path, target=-1, skip_lines=3).X, X[2:])
+    np.testing.assert_array_equal(io.convert(path, target=-1, skip_lines=0).X, X)
+
+
+def test_pyarrow_leaves_out_lines_by_itself(tmp_path, arrow_always, monkeypatch):
+    path = write_csv(tmp_path / "t.csv")
+    path.write_text(ABOVE + path.read_text(), newline="")
+    monkeypatch.setattr(_csv, "_with_python", None)
+    np.testing.assert_array_equal(io.read(path, "y", skip_lines=4).X, X)
 
 
 def test_pyarrow_reads_other_encodings_by_itself(tmp_path, arrow_always, monkeypatch):

@@ -155,6 +155,9 @@ def fit(
     encoding: Annotated[
         str | None, _data("--encoding", metavar="NAME", help="The encoding of a CSV file, such as cp1252; utf-8 by default.")
     ] = None,
+    skip_lines: Annotated[
+        int | None, _data("--skip-lines", metavar="COUNT", min=0, help="Leave out so many lines at the top of a CSV file.")
+    ] = None,
     zero_based: Annotated[bool | None, _data("--zero-based/--one-based", help="The first index of an svmlight file.")] = None,
     n_features: Annotated[
         int | None, _data("--n-features", metavar="COUNT", min=1, help="The number of columns of an svmlight file.")
@@ -257,7 +260,7 @@ def fit(
 
     reading = _given(
         target=target, drop=drop, header=header, zero_based=zero_based, n_features=n_features, dtype=dtype,
-        skip_missing=skip_missing or None, decimal=decimal, encoding=encoding,
+        skip_missing=skip_missing or None, decimal=decimal, encoding=encoding, skip_lines=skip_lines,
     )  # fmt: skip
     options = _given(
         penalty=penalty, alpha=alpha, cv=cv, rule=rule, eps=eps, l1_ratio=_one_or_all(l1_ratio), l2=l2, delta=delta,
@@ -307,13 +310,17 @@ def predict(
         str | None,
         typer.Option("--encoding", metavar="NAME", help="The encoding of a CSV file, such as cp1252; utf-8 by default."),
     ] = None,
+    skip_lines: Annotated[
+        int | None,
+        typer.Option("--skip-lines", metavar="COUNT", min=0, help="Leave out so many lines at the top of a CSV file."),
+    ] = None,
     zero_based: _ZeroBased = None,
     as_json: _Json = False,
 ) -> None:
     """Predict with a model file; if the data hold the target as well, say how good the predictions are."""
     from .commands import predict as command
 
-    reading = _given(header=header, decimal=decimal, encoding=encoding)
+    reading = _given(header=header, decimal=decimal, encoding=encoding, skip_lines=skip_lines)
     with _explained():
         about = command.run(model, data, out, proba=proba, reading=reading, zero_based=zero_based, keep=keep or ())
     if as_json:

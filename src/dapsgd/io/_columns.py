@@ -34,7 +34,7 @@ def pick(path: Path, names: Sequence[str] | None, count: int, options: Options, 
     if len(set(targets)) != len(targets):
         raise ValueError(f"{argument('target')} must not name a column of {path} twice; got {listed(options.target)}")
     if options.features is not None:
-        features = _by_name(path, options, names)
+        features = _by_name(path, options, names, first)
     else:
         drop = [_find(path, "drop", column, names, count, first) for column in options.drop]
         both = sorted(set(drop) & set(targets))
@@ -48,6 +48,7 @@ def pick(path: Path, names: Sequence[str] | None, count: int, options: Options, 
         if names is not None and not names[j].strip():
             raise FileFormatError(
                 f"{path}: column {j} has no name in the header; name it, or leave it out with {argument('drop', j)}"
+                + _skip_hint(names, first, not any(map(is_number, first)))
             )
     if not features:
         raise FileFormatError(f"{path} has no column left for X: {count} column(s), of which {len(targets)} are targets")
@@ -86,7 +87,8 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
     if isinstance(column, str) and names is not None and column in names:
         return list(names).index(column)
     position, said = column, argument(option)
-    named = names is None and str(column) in [field.strip() for field in first]
+    below = str(column) in [field.strip() for field in first]
+    named = names is None and below
     hint = f"; {column!r} stands in its first line: say {argument('header', True)} if that is names" if named else ""
     if isinstance(column, str):
         try:
@@ -101,7 +103,10 @@ def _find(path: Path, option: str, column: Column, names: Sequence[str] | None, 
                 ) from None
             near = meant(column, names)
             hint = "" if near is None else f" (did you mean {near!r}?)"
-            raise ValueError(f"{said} {column!r} is not a column of {path}{hint}; its columns are {listed(names)}") from None
+            above = _skip_hint(names, first, below)
+            raise ValueError(
+                f"{said} {column!r} is not a column of {path}{hint}; its columns are {listed(names)}{above}"
+            ) from None
     if not -count <= int(position) < count:
         last = "; -1 is the last"
         raise ValueError(f"{said} {column} is not a column of {path}, which has columns 0 to {count - 1}{hint or last}")
@@ -115,7 +120,7 @@ def _position(text: str) -> int:
     return int(text)
 
 
-def _by_name(path: Path, options: Options, names: Sequence[str] | None) -> list[int]:
+def _by_name(path: Path, options: Options, names: Sequence[str] | None, first: Sequence[str]) -> list[int]:
     wanted = options.features or ()
     if names is None:
         named, bare = argument("header", True), argument("header", False)
@@ -127,8 +132,16 @@ def _by_name(path: Path, options: Options, names: Sequence[str] | None) -> list[
         hint = rename_hint(missing[0], [name for name in names if name not in wanted])
         if len(missing) == len(wanted) and _are_other_numbers(names, wanted):
             hint = "; its first line holds nothing but numbers: is it a row?"
+        hint += _skip_hint(names, first, set(missing) <= {field.strip() for field in first})
         raise ValueError(f"{path} lacks {len(missing)} of {len(wanted)} columns: {listed(missing)}{hint}")
     return [positions[name] for name in wanted]
+
+
+def _skip_hint(names: Sequence[str], first: Sequence[str], below: bool) -> str:
+    """Say what to do about lines above the header: if it may be in the row below, or what was taken for it is a comment."""
+    if not first or not (below or names[0].startswith(("#", "%"))):
+        return ""
+    return f"; if the header is further down, leave out the lines above it with {argument('skip_lines')}"
 
 
 def _are_other_numbers(names: Sequence[str], wanted: Sequence[str]) -> bool:

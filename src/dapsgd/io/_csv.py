@@ -67,7 +67,7 @@ def open_source(path: Path, options: Options) -> Source:
         if options.skip_missing:
             return _with_python(path, layout, picked, text, report, is_whole)
         # What is kept is copied as it is, line breaks between quotes included, on which pyarrow would stumble.
-        if not picked.kept and path.stat().st_size >= _WORTH_ARROW and layout.skip <= 1 and _has_arrow():
+        if not picked.kept and path.stat().st_size >= _WORTH_ARROW and layout.skip <= layout.skip_lines + 1 and _has_arrow():
             return _with_arrow(path, layout, picked, text, report)
         return _with_python(path, layout, picked, text, report)
 
@@ -82,7 +82,8 @@ def _check_width(path: Path, layout: Layout, options: Options) -> None:
     if layout.width == 1 and (options.target or unknown):
         seen = layout.first[0] if layout.names is None else layout.names[0]
         raise FileFormatError(
-            f"{path} seems to have one column only, {seen[:40]!r}; separate columns by commas, semicolons or tabs"
+            f"{path} seems to have one column only, {seen[:40]!r}; separate columns by commas, semicolons or tabs, and leave "
+            f"out lines above the table with {argument('skip_lines')}"
         )
 
 
@@ -92,9 +93,9 @@ def _check_columns(path: Path, layout: Layout, picked: Picked) -> None:
     for j in text:
         _check_separators(path, layout, j, layout.first[j], layout.skip + 1)
     if layout.names is not None and text and _are_units(layout, picked.features, text):
-        line = layout.skip + 1
         raise FileFormatError(
-            f"{path}: line {line} may be units or a second header, as the next holds numbers where it has text; delete it"
+            f"{path}: line {layout.skip + 1} may be units or a second header, as the next holds numbers where it has text; "
+            f"delete it, or if it is the header, leave out the lines above it with {argument('skip_lines', layout.skip)}"
         )
     columns = [_column(layout, j) for j in text]
     if len(columns) > 1:
@@ -140,7 +141,7 @@ def _with_python(
 ) -> Iterator[Block]:
     """Read with the standard library: slower, and the one that knows the line of every error."""
     size = max(1, BLOCK_BYTES // (8 * layout.width))
-    with open_lines(path, layout.encoding) as (found, tell):
+    with open_lines(path, layout.encoding, layout.skip_lines) as (found, tell):
         rows: list[list[str]] = []
         lines: list[int] = []
         for row, line in _rows(path, found, layout):
@@ -160,17 +161,18 @@ def _rows(path: Path, lines: Iterator[str], layout: Layout) -> Iterator[tuple[li
     """Give the rows among the lines of a file, each with its line."""
     reader = csv.reader(lines, delimiter=layout.delimiter, strict=True)
     for row in reader:
-        if not row or reader.line_num <= layout.skip:
+        line = layout.skip_lines + reader.line_num
+        if not row or line <= layout.skip:
             continue
         if len(row) != layout.width:
-            raise FileFormatError(f"{path}: line {reader.line_num} has {len(row)} fields; there should be {layout.width}")
-        yield row, reader.line_num
+            raise FileFormatError(f"{path}: line {line} has {len(row)} fields; there should be {layout.width}")
+        yield row, line
 
 
 def _check_empty(path: Path, layout: Layout, picked: Picked) -> None:
     """Look for columns without any value; they are named, as leaving out rows would leave nothing."""
     empty = [j for j in (*picked.features, *picked.targets) if is_missing(layout.first[j])]
-    with open_lines(path, layout.encoding) as (lines, _):
+    with open_lines(path, layout.encoding, layout.skip_lines) as (lines, _):
         for row, _ in _rows(path, lines, layout):
             empty = [j for j in empty if is_missing(row[j])]
             if not empty:

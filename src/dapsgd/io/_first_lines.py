@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,11 +27,12 @@ class Layout(NamedTuple):
     delimiter: str
     decimal: str
     encoding: str | None  # if it is not UTF-8
+    skip_lines: int  # at the top, whatever they are
     names: list[str] | None
     width: int
     first: list[str]  # the first row of data
     second: list[str]  # the row after it, empty if there is none
-    skip: int  # lines before the first row
+    skip: int  # lines before the first row, those at the top included
     longest: int  # bytes in a line, as far as seen
 
     def name(self, j: int) -> Column:
@@ -45,32 +46,48 @@ class Layout(NamedTuple):
 
 def look(path: Path, options: Options) -> Layout:
     """Look at the first lines."""
-    decimal = options.decimal or "."
-    with open_lines(path, options.encoding) as (lines, _):
-        line = next(lines, "")
-        check_text(path, options.encoding, line, 1)
+    decimal, above = options.decimal or ".", options.skip_lines or 0
+    with open_lines(path, options.encoding, above) as (lines, _):
+        start = _first_filled(lines)
+        line = start[-1] if start else ""
+        check_text(path, options.encoding, line, above + len(start))
         delimiter = _delimiter(line, decimal)
-        rows = csv.reader(itertools.chain([line], lines), delimiter=delimiter, strict=True)
-        start, found = 0, []
+        rows = csv.reader(itertools.chain(start, lines), delimiter=delimiter, strict=True)
+        before, found = above, []
         for row in rows:
             if row:
-                found.append((row, start))
-            start = rows.line_num
+                found.append((row, before))
+            before = above + rows.line_num
             if len(found) == 3:
                 break
     if not found:
-        raise FileFormatError(f"{path} is empty")
-    top = found[0][0]
-    header = _has_header(path, [row for row, _ in found], options)
+        rest = f" below the lines left out with {argument('skip_lines')}" if above else ""
+        raise FileFormatError(f"{path} is empty{rest}")
+    top, skip = found[0]
+    header = _has_header(path, [row for row, _ in found], skip + 1, options)
     if header and len(found) == 1:
         raise FileFormatError(f"{path} has a header but no rows")
-    first, skip = found[1] if header else (top, 0)
+    first, skip = found[1] if header else found[0]
     if header and len(first) != len(top):
-        raise FileFormatError(f"{path}: line {skip + 1} has {len(first)} fields; the header has {len(top)}")
+        raise FileFormatError(
+            f"{path}: line {skip + 1} has {len(first)} fields; the header has {len(top)}; if it is further down, leave out the "
+            f"lines above it with {argument('skip_lines')}"
+        )
     after = [row for row, _ in found[1 + header :]]
     names = [field.strip() for field in top] if header else None
     longest = 8 * max(len(line), len(delimiter.join(first)))
-    return Layout(delimiter, decimal, options.encoding, names, len(top), first, after[0] if after else [], skip, longest)
+    second = after[0] if after else []
+    return Layout(delimiter, decimal, options.encoding, above, names, len(top), first, second, skip, longest)
+
+
+def _first_filled(lines: Iterator[str]) -> list[str]:
+    """Take lines up to the first that is not blank."""
+    taken = []
+    for line in lines:
+        taken.append(line)
+        if line.strip():
+            break
+    return taken
 
 
 def _delimiter(line: str, decimal: str) -> str:
@@ -80,7 +97,7 @@ def _delimiter(line: str, decimal: str) -> str:
     return max(",\t;", key=line.count)
 
 
-def _has_header(path: Path, rows: list[list[str]], options: Options) -> bool:
+def _has_header(path: Path, rows: list[list[str]], line: int, options: Options) -> bool:
     """Tell whether the first row is names; ask if it may be either."""
     decimal, top = options.decimal or ".", rows[0]
     second = rows[1] if len(rows) > 1 else []
@@ -88,7 +105,7 @@ def _has_header(path: Path, rows: list[list[str]], options: Options) -> bool:
         words = not any(is_missing(field) or is_number(field, decimal) for field in top)
         if not options.header and words and any(is_missing(field) or is_number(field, decimal) for field in second):
             leave_out = f"leave {argument('header', False)} out"
-            raise FileFormatError(f"{path}: line 1 holds nothing but text, as a header does; {leave_out}")
+            raise FileFormatError(f"{path}: line {line} holds nothing but text, as a header does; {leave_out}")
         return options.header
     found = _share_of_names(top, options.features or ())
     if found == 1.0:
@@ -106,7 +123,7 @@ def _has_header(path: Path, rows: list[list[str]], options: Options) -> bool:
         doubt = "its numbers are whole and all different, and those of the next line are not"
     if doubt:
         either = " or ".join(argument("header", flag) for flag in (True, False))
-        raise FileFormatError(f"{path}: line 1 may be names or a row, as {doubt}; say {either}")
+        raise FileFormatError(f"{path}: line {line} may be names or a row, as {doubt}; say {either}")
     return text
 
 

@@ -48,6 +48,7 @@ def convert(
     skip_missing: bool = False,
     decimal: str = ".",
     encoding: str = "utf-8",
+    skip_lines: int = 0,
     progress: bool = False,
 ) -> Dataset:
     r"""Convert a file of data into a folder of arrays once, and open that.
@@ -61,7 +62,7 @@ def convert(
         The file, as in :func:`read`.
     folder : path, optional
         Where to put the arrays; by default next to the file, under its name with ``.dapsgd`` added.
-    target, drop, header, zero_based, n_features, dtype, skip_missing, decimal, encoding
+    target, drop, header, zero_based, n_features, dtype, skip_missing, decimal, encoding, skip_lines
         As in :func:`read`.
     progress : bool, default False
         Show a progress bar; where there is no terminal, print a line now and then.
@@ -85,7 +86,7 @@ def convert(
     (True, 'memmap')
     """
     options = make_options(
-        target, drop, None, header, zero_based, n_features, dtype, skip_missing, decimal=decimal, encoding=encoding
+        target, drop, None, header, zero_based, n_features, dtype, skip_missing, None, decimal, encoding, skip_lines
     )
     path, progress = check_path(path), flag("progress", progress)
     folder = default_folder(path) if folder is None else Path(folder)

@@ -75,7 +75,9 @@ def open_source(path: Any, options: Options) -> Source:
     return format_of(path).open(path, options)
 
 
-def column_names(path: Any, *, header: bool | None = None, decimal: str = ".", encoding: str = "utf-8") -> list[str] | None:
+def column_names(
+    path: Any, *, header: bool | None = None, decimal: str = ".", encoding: str = "utf-8", skip_lines: int = 0
+) -> list[str] | None:
     """Return the names of the columns of a file, None if it has none; its rows are not read.
 
     Parameters
@@ -88,8 +90,11 @@ def column_names(path: Any, *, header: bool | None = None, decimal: str = ".", e
         The decimal sign of a CSV file.
     encoding : str, default "utf-8"
         The encoding of a CSV file.
+    skip_lines : int, default 0
+        How many lines at the top of a CSV file to leave out.
     """
-    path, options = check_path(path), make_options(header=header, decimal=decimal, encoding=encoding)
+    options = make_options(header=header, decimal=decimal, encoding=encoding, skip_lines=skip_lines)
+    path = check_path(path)
     return None if format_of(path).look is None else layout(path, options).names
 
 

@@ -29,6 +29,7 @@ def read(
     keep: Column | Sequence[Column] | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
+    skip_lines: int = 0,
 ) -> Dataset:
     r"""Read a file of data into memory; its ending says of which kind it is.
 
@@ -63,6 +64,8 @@ def read(
         The decimal sign of a CSV file.
     encoding : str, default "utf-8"
         The encoding of a CSV file, such as "cp1252" or "utf-16".
+    skip_lines : int, default 0
+        How many lines at the top of a CSV file to leave out, such as a title or comments.
 
     Returns
     -------
@@ -84,7 +87,9 @@ def read(
     ...     dapsgd.io.read(path)
     Dataset(2 x 3 CSR float64, target label)
     """
-    options = make_options(target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep, decimal, encoding)
+    options = make_options(
+        target, drop, features, header, zero_based, n_features, dtype, skip_missing, keep, decimal, encoding, skip_lines
+    )
     source = open_source(path, options)
     labels = Labels(path, source.target_names)
     parts, targets = [], []

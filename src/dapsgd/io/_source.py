@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, cast
 import numpy as np
 
 from .._arguments import argument
-from .._checks import flag, known_name, meant, positive_integer
+from .._checks import flag, known_name, meant, non_negative_integer, positive_integer
 from ..errors import FileFormatError
 from ._dataset import Array
 
@@ -45,7 +45,7 @@ Column = str | int  # by name or by position, from the end if negative
 BLOCK_BYTES = 1 << 23  # of a block of rows, about: what conversion needs of memory is a few of these
 
 _NOT_OF_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})  # among encodings of text
-TEXT_OPTIONS = ("header", "decimal", "encoding")  # of tables in text
+TEXT_OPTIONS = ("header", "decimal", "encoding", "skip_lines")  # of tables in text
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Options:
     keep: tuple[Column, ...] = ()
     decimal: str | None = None  # if it is not the point
     encoding: str | None = None  # if it is not UTF-8
+    skip_lines: int | None = None  # if there are any
 
     def check(self, path: Path, kind: str, used: frozenset[str]) -> None:
         """Refuse an option that this kind of file has no use for."""
@@ -88,6 +89,7 @@ def make_options(
     keep: Any = None,
     decimal: Any = ".",
     encoding: Any = "utf-8",
+    skip_lines: Any = 0,
 ) -> Options:
     """Check what a user hands in."""
     for name, value in (("header", header), ("zero_based", zero_based)):
@@ -113,6 +115,7 @@ def make_options(
         keep=_columns("keep", keep),
         decimal=_decimal_sign(decimal),
         encoding=_text_encoding(encoding),
+        skip_lines=non_negative_integer(argument("skip_lines"), skip_lines) or None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Text in files: its lines, and what is said of bytes that are no text."""
+"""Text in files: its lines but for some at the top, and what is said of bytes that are no text."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .._arguments import argument
+from .._summaries import counted
 from ..errors import FileFormatError
 from ._source import open_bytes, reading
 
@@ -22,12 +23,19 @@ _HEAD = 1 << 12  # bytes that are looked at to guess an encoding
 
 
 @contextmanager
-def open_lines(path: Path, encoding: str | None) -> Iterator[tuple[Iterator[str], Callable[[], int]]]:
-    """Give the lines of a file, and what tells how much of it has been read; without an encoding they are UTF-8."""
+def open_lines(path: Path, encoding: str | None, skip: int) -> Iterator[tuple[Iterator[str], Callable[[], int]]]:
+    """Give the lines of a file but for the first few, and what tells how much of it has been read.
+
+    Without an encoding they are UTF-8.
+    """
     file, tell = open_bytes(path)
     with reading_text(path, encoding), file, io.TextIOWrapper(file, _codec(encoding), newline="") as text:
         first = next(text, "").removeprefix("\ufeff")  # a mark that utf-16-le and the like leave there
-        yield itertools.chain([first] if first else [], text), tell
+        lines = itertools.chain([first] if first else [], text)
+        for k in range(skip):
+            if next(lines, None) is None:
+                raise FileFormatError(f"{path} has {counted(k, 'line')}; {argument('skip_lines', skip)} leaves nothing")
+        yield lines, tell
 
 
 def _codec(encoding: str | None) -> str:
