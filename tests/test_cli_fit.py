@@ -334,8 +334,15 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch):
 
 
 def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):
-    said = "the smallest tried: a smaller --eps goes on"
-    assert said in done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5").output
+    said = "the strength is the smallest tried: a smaller --eps goes on"
+    outcome = done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5")
+    assert said in outcome.stderr.splitlines()  # a line of its own
+    assert "smallest" not in outcome.stdout
+    about = json.loads(done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5", "--json").stdout)
+    assert (about["smallest"], about["edge"]) == (True, said)
+    both = done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5", "--penalty", "nuclear").stderr.splitlines()
+    assert said in both
+    assert any(line.startswith("penalty nuclear is for several targets") for line in both)
     about = json.loads(done("fit", "t.csv", "--target", "y", "--cv", "3", "--json").stdout)["held_out"]
     assert about["name"] == "mean squared error"
     assert 0.0 < about["standard_error"] < about["mean"]

@@ -863,9 +863,9 @@ def test_scores_that_are_best_at_the_end_are_noticed():
     X = rng.standard_normal((80, 10))
     y = X @ rng.standard_normal(10) + 0.1 * rng.standard_normal(80)
     model = DAPRegressorCV("l1", alphas=5, eps=0.3).fit(X, y)
-    assert "chosen by cross-validation, the smallest tried: a smaller eps goes on" in str(model)
+    assert "chosen by cross-validation; the strength is the smallest tried: a smaller eps goes on" in str(model)
     careful = DAPRegressorCV("l1", alphas=[1.0, 0.101, 0.1], rule="one_se").fit(X, y)
-    assert "the smallest tried" in str(careful)
+    assert "; the mean over the folds is best at the smallest strength tried\n" in str(careful)
     assert "goes on" not in str(careful)
     assert "smallest" not in str(DAPRegressorCV("l1", alphas=20, eps=1e-6).fit(X, y))
 

@@ -280,8 +280,9 @@ def fit(
     typer.echo(f"model: {out}", err=as_json)
     for path in pictures.values():
         typer.echo(f"picture: {path}", err=as_json)
-    if "notice" in about:
-        typer.echo(about["notice"], err=True)
+    for name in ("notice", "edge"):
+        if name in about:
+            typer.echo(about[name], err=True)
     if "remedy" in about:
         typer.echo(f"the tolerance was not reached ({about['message']}): {about['remedy']}", err=True)
         raise typer.Exit(1)

@@ -48,7 +48,6 @@ def table(about: dict[str, Any]) -> str:
     strength = "" if about["penalty"] in ("zero", "box") else f" of strength {about['alpha']:.6g}"
     share = f" (l1_ratio {about['l1_ratio']:.4g})" if "l1_ratio" in about else ""
     chosen = f", chosen on {about['folds']} folds by the rule {about['rule']}" if "folds" in about else ""
-    chosen += about.get("edge", "")
     chosen += ", which is the default; --cv chooses one" if about.get("default") and strength else ""
     skipped = f", {counted(about['skipped'], 'row')} with a missing value left out" if about["skipped"] else ""
     size = f"{counted(about['rows'], 'row')}, {counted(about['columns'], 'column')}"

@@ -138,7 +138,8 @@ def _choice(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     if "cv" not in options:
         return {"default": "alpha" not in options}
     smallest = bool(model.alpha_ == model.alphas_.min())
-    about = {"folds": model.cv, "rule": model.rule, "smallest": smallest, "edge": model._edge()}
+    edge = model._edge()
+    about = {"folds": model.cv, "rule": model.rule, "smallest": smallest} | ({"edge": edge} if edge else {})
     scores = [dict(zip(("name", "mean", "standard_error"), score, strict=True)) for score in model._held_out()]
     return about | dict(zip(("held_out", "held_out_accuracy"), scores, strict=False))
 

@@ -127,7 +127,8 @@ class CrossValidated(LinearModel):
         lines = super()._about_fit()
         if hasattr(self, "alpha_"):
             both = "both " if np.ndim(self.l1_ratio) == 1 and hasattr(self, "l1_ratio_") else ""
-            lines["penalty"] += f", {both}chosen by cross-validation{self._edge()}"
+            edge = self._edge()
+            lines["penalty"] += f", {both}chosen by cross-validation" + (f"; {edge}" if edge else "")
         if hasattr(self, "path_"):
             lines["held out"] = about_scores(self._held_out())
             count = len(self.path_.results)
@@ -226,9 +227,9 @@ class CrossValidated(LinearModel):
         if len(alphas) < 2:
             return ""
         if self.alpha_ == alphas.min():
-            return f", the smallest tried{advice}"
+            return f"the strength is the smallest tried{advice}"
         best = alphas[int(np.argmax(scores.mean(axis=1)))]
-        return f"; the mean over the folds is best at the smallest tried{advice}" if best == alphas.min() else ""
+        return f"the mean over the folds is best at the smallest strength tried{advice}" if best == alphas.min() else ""
 
     def _held_out(self) -> list[tuple[str, float, float | None]]:
         """Return the score of the chosen strength on rows held out, and the accuracy where it is known.
