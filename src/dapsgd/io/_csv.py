@@ -28,7 +28,6 @@ from ._source import (
     UnusableError,
     empty_columns,
     missing_value,
-    open_bytes,
 )
 from ._text import open_lines, reading_text
 
@@ -67,7 +66,8 @@ def open_source(path: Path, options: Options) -> Source:
         if options.skip_missing:
             return _with_python(path, layout, picked, text, report, is_whole)
         # What is kept is copied as it is, line breaks between quotes included, on which pyarrow would stumble.
-        if not picked.kept and path.stat().st_size >= _WORTH_ARROW and layout.skip <= layout.skip_lines + 1 and _has_arrow():
+        plain = not picked.kept and layout.encoding is None and layout.skip <= layout.skip_lines + 1
+        if plain and path.stat().st_size >= _WORTH_ARROW and _has_arrow():
             return _with_arrow(path, layout, picked, text, report)
         return _with_python(path, layout, picked, text, report)
 
@@ -242,18 +242,13 @@ def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: 
     types = dict.fromkeys(wanted, pa.float64())
     if text:
         types[wanted[-1]] = pa.string()
-    file, tell = open_bytes(path)
     done = 0
     try:
-        with reading_text(path, layout.encoding, pa.ArrowInvalid, pa.ArrowKeyError), file:
+        # Files of its own: its threads read ahead, and would call a file of Python's when the interpreter is gone.
+        with reading_text(path, None, OSError, pa.ArrowInvalid, pa.ArrowKeyError), pa.OSFile(str(path)) as raw:
             batches = arrow.open_csv(
-                file,
-                arrow.ReadOptions(
-                    column_names=columns,
-                    skip_rows=layout.skip,
-                    block_size=max(_ARROW_BLOCK, layout.longest),
-                    encoding=layout.encoding or "utf8",
-                ),
+                pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == ".gz" else raw,
+                arrow.ReadOptions(column_names=columns, skip_rows=layout.skip, block_size=max(_ARROW_BLOCK, layout.longest)),
                 arrow.ParseOptions(delimiter=layout.delimiter),
                 arrow.ConvertOptions(column_types=types, include_columns=wanted, decimal_point=layout.decimal),
             )
@@ -262,7 +257,7 @@ def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: 
                     if batch.num_rows:
                         yield _from_batch(batch, len(picked.features), text)
                         done += batch.num_rows
-                        report(tell())
+                        report(raw.tell())
     except FileFormatError:
         for X, y, _ in _with_python(path, layout, picked, text, report):
             if len(X) > done:
