@@ -364,16 +364,6 @@ def test_a_model_without_names_of_columns_says_that_it_takes_them_in_order():
     np.testing.assert_allclose([float(v) for v in column("predictions.csv")], model.predict(X))
 
 
-def test_the_first_fit_of_all_says_why_it_takes_long(monkeypatch):
-    said = "compiling, which is done once"
-    monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: True)
-    assert said in done("fit", "t.csv", "--target", "y", "--progress").stderr
-    assert said in done("fit", "t.csv", "--target", "y").stderr  # also where no bar is shown
-    assert said not in done("fit", "t.csv", "--target", "y", "--no-progress").stderr
-    monkeypatch.setattr("dapsgd.commands.fit.is_cold", lambda: False)
-    assert said not in done("fit", "t.csv", "--target", "y", "--progress").stderr
-
-
 def test_rows_with_a_missing_value_are_left_out_if_asked_for(here):
     write("holes.csv", np.where(np.arange(N)[:, None] == [2, 5, -1, -1, -1, -1], np.nan, X))
     about = json.loads(done("fit", "holes.csv", "--target", "y", "--skip-missing", "--json").stdout)

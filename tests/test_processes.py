@@ -127,6 +127,40 @@ assert available_memory() < 1 << 31
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
+def test_a_process_says_once_that_it_compiles(tmp_path):
+    def said(folder, penalties="L1", before=""):
+        program = f"import dapsgd as ds\n{before}\nfor name in {penalties.split()}: ds.prox(getattr(ds, name)(1.0), [3.0], 1.0)"
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+        run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=300)
+        assert (run.returncode, run.stdout) == (0, "")
+        return run.stderr
+
+    assert said(tmp_path, "L1 FusedLasso") == "dapsgd compiles for the first time, which takes some ten seconds once\n"
+    assert said(tmp_path, "L1 FusedLasso") == ""
+    assert said(tmp_path, "NonNegative") == "dapsgd compiles for a new kind of problem, which takes a few seconds once\n"
+    no_folder = tmp_path / "file"
+    no_folder.write_text("")
+    assert "in every process, as there is no folder to keep it in" in said(no_folder)
+    silent = "import logging; logging.getLogger('dapsgd').setLevel(logging.ERROR)"
+    assert said(no_folder, before=silent) == ""
+
+
+def test_a_fit_without_progress_does_not_say_that_it_compiles(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,2\n2,4\n3,6.5\n")
+    call = "from dapsgd.cli import main; main()", "fit", "t.csv", "--target", "y", "--alpha", "0.1"
+
+    def said(option):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / option)}
+        run = subprocess.run(
+            [sys.executable, "-c", *call, option], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert run.returncode == 0, run.stderr
+        return run.stderr
+
+    assert "compiles for the first time" in said("--progress")
+    assert "compiles" not in said("--no-progress")
+
+
 # The programs of soak/ and fuzz/, briefly.
 
 

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import logging
 import os
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cache_folder", "is_cold", "make_cache"]
+__all__ = ["cache_folder", "make_cache", "say_that_it_compiles"]
 
 # Parts of the package that hold no compiled code: editing them leaves what is kept on disk valid.
 _NEVER_COMPILED = {
@@ -99,10 +100,12 @@ def make_cache(function: Callable[..., Any], folder: Path) -> Any:
             self._cache_file = _FilePerSpecialisation(folder, self._impl.filename_base)
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            try:
-                return super().load_overload(sig, target_context)
-            except Exception:  # a damaged file: compile again
-                return None
+            found = None
+            with contextlib.suppress(Exception):  # a damaged file: compile again
+                found = super().load_overload(sig, target_context)
+            if found is None:
+                say_that_it_compiles()
+            return found
 
     return KernelCache(function)
 
@@ -144,10 +147,17 @@ class _FilePerSpecialisation:
             path.unlink(missing_ok=True)
 
 
-def is_cold() -> bool:
-    """Tell whether nothing has been compiled and kept yet."""
+@functools.cache  # once in a process
+def say_that_it_compiles() -> None:
+    """Say why nothing seems to happen for some seconds; on the standard error, unless logging is set up otherwise."""
     folder = cache_folder()
-    return folder is None or not any(folder.glob("*.nbc"))
+    if folder is None:
+        wait = "in every process, as there is no folder to keep it in: set NUMBA_CACHE_DIR to one"
+    elif any(folder.glob("*.nbc")):
+        wait = "for a new kind of problem, which takes a few seconds once"
+    else:
+        wait = "for the first time, which takes some ten seconds once"
+    logging.getLogger("dapsgd").warning("dapsgd compiles %s", wait)
 
 
 @functools.cache

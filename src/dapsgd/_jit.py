@@ -24,7 +24,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ._disk_cache import cache_folder, make_cache
+from ._disk_cache import cache_folder, make_cache, say_that_it_compiles
 from ._signals import no_signal_is_lost
 from .errors import CompilationError
 
@@ -224,8 +224,11 @@ def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
     import numba
 
     dispatcher = numba.njit(function, nogil=True, error_model="numpy")
-    if not foreign and (folder := cache_folder()) is not None:
+    folder = None if foreign else cache_folder()
+    if folder is not None:
         dispatcher._cache = make_cache(function, folder)
+    elif not foreign:
+        say_that_it_compiles()
     compile_it = dispatcher.compile
 
     def compile_interruptibly(signature: Any) -> Any:

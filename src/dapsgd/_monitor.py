@@ -210,12 +210,13 @@ class RunMonitor:
             objective = bound.objective
             certificate = self._by_gap(objective, bound.gap)
         else:
-            if predictions is None and self._snapshots is not None:
-                predictions, gradient = self._snapshots.known(x)
+            objective = math.nan
+            if predictions is None and self._snapshots is not None and (known := self._snapshots.known(x)) is not None:
+                predictions, gradient, objective = known
             with np.errstate(over="ignore", invalid="ignore"):
                 if predictions is None:
                     predictions = problem.predict(x) if x.any() else np.zeros_like(problem._targets)
-                objective = problem.smooth_value(x, predictions)
+                objective = problem.smooth_value(x, predictions) if math.isnan(objective) else objective
             if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
                 self.diverged(iteration)
             objective += problem.penalty(x)
@@ -264,7 +265,8 @@ class RunMonitor:
 
     def known_gradient(self, x: Array) -> Array | None:
         """Return the gradient of f at a packed parameter, if the last snapshot was taken there."""
-        return None if self._snapshots is None else self._snapshots.known(x)[1]
+        known = None if self._snapshots is None else self._snapshots.known(x)
+        return None if known is None else known.gradient
 
     def last(self, iteration: int) -> Certificate | None:
         """Return what is known of the point that was observed last, if it was at this iteration."""

@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from ._team import Team
 
-__all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "threads_of_a_pass"]
+__all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "sum_over_rows", "threads_of_a_pass"]
 
 WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 _BLOCKS = 32
+_ENTRIES = 1 << 14  # of a block with a few numbers a row: a logarithm for each takes a tenth of a millisecond
 
 Block = TypeVar("Block")
 Answer = TypeVar("Answer")
@@ -62,3 +63,10 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
             deque(todo, maxlen=0)  # after Ctrl-C nobody begins with another one
         team.finish()
     return results
+
+
+def sum_over_rows(n: int, numbers: int, part: Callable[[slice], float]) -> float:
+    """Return the sum of what blocks of n rows give, where a row is so many numbers; the same for any number of threads."""
+    first, *others = cut_rows(n, max(1, _ENTRIES // max(numbers, 1)))
+    total = part(first)  # which compiles what it calls, if need be, in the calling thread
+    return sum(for_each(others, part, _threads.get()), total)

@@ -21,7 +21,7 @@ import numpy as np
 from . import rows as _rows
 from ._calls import has_trait
 from ._jit import run
-from ._passes import cut_rows
+from ._passes import sum_over_rows
 from .losses import Multinomial, is_quadratic
 from .regularizers import Box, ElasticNet, FusedLasso
 
@@ -34,7 +34,6 @@ Array = np.ndarray[Any, Any]
 
 _DEPENDENT = 1e-12  # what is left of a column, beyond others
 _BLOCK = 1 << 20  # entries of a parameter: all that is made of a larger one at once would be several copies
-_ENTRIES = 1 << 17  # of slopes that are looked at together: more would not stay in a cache
 
 
 def has_gap(problem: Problem) -> bool:
@@ -149,11 +148,13 @@ def _gap(
         scale, of_penalty = _scale_into_ball(problem, whole), _conjugate(problem, whole)
     if scale == 0.0:  # something is not penalised at all
         return math.inf
-    of_losses = 0.0
-    for block in cut_rows(problem.n, max(1, _ENTRIES // targets.shape[1])):
+
+    def conjugate_of(block: slice) -> float:
         part, share = theta[block].astype(np.float64, copy=False), weights[block]
         raw = np.divide(part, share / scale, out=np.zeros_like(part), where=share > 0.0)
-        of_losses += float(share[:, 0] @ problem.loss.conjugate(raw, targets[block]))
+        return float(share[:, 0] @ problem.loss.conjugate(raw, targets[block]))
+
+    of_losses = sum_over_rows(problem.n, targets.shape[1], conjugate_of)
     gap = primal + of_losses + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
 

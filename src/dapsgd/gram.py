@@ -34,7 +34,9 @@ Array = np.ndarray[Any, Any]
 
 _BLOCK = 1024  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
 _TIGHTER = 0.3
-_CLOSER = 0.25  # than when the gap was last looked at: that costs more than an iteration
+_CLOSER, _MUCH_CLOSER = 0.5, 0.05  # than when the gap was last looked at, which costs more than an iteration
+_STEEP = 1e-3  # the least share of the largest eigenvalue in the smallest, from which on its momentum is the best
+_SMALL = 128  # columns: all eigenvalues are found as fast as one
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
 _SPANS = 4  # of rows, each with sums of its own
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
@@ -54,6 +56,7 @@ class Gram(NamedTuple):
     means: Array  # (p,): of the columns, zero without an intercept
     centre: Array  # (q,): of the targets
     norm: float  # of Q: a bound on its largest eigenvalue
+    least: float  # its smallest eigenvalue, or what is known of it
     squares: float  # what the constant was as it was added up: before targets were centred, unless they were far from zero
     sizes: Array  # (p,): the roots of the diagonal of Q as it was added up
 
@@ -107,10 +110,10 @@ def make_gram(problem: Problem) -> Gram:
         B -= total * np.outer(left, rest)
         constant -= 0.5 * total * float(rest @ rest)
         means, centre = means + left, centre + rest
-    norm = _norm(Q) + 2.0 * problem.l2
+    least, norm = (eigenvalue + 2.0 * problem.l2 for eigenvalue in _eigenvalues(Q))
     problem._fact("lipschitz", lambda: norm)
     Q[np.diag_indices(p)] += 2.0 * problem.l2
-    return Gram(Q, B, constant, means, centre, norm, 0.5 * sums.squares, sizes)
+    return Gram(Q, B, constant, means, centre, norm, least, 0.5 * sums.squares, sizes)
 
 
 def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre: Array | None = None) -> _Sums:
@@ -171,14 +174,15 @@ def _square(Y: Array) -> float:
 def _packed_norm(Q: Array, sums: Array, total: float, problem: Problem) -> float:
     """Return the smoothness of f in a packed parameter, the intercept included; Q is still without l2."""
     whole = np.block([[Q, sums[:, None]], [sums[None, :], np.array([[total]])]])
-    return _norm(whole) + 2.0 * problem.l2
+    return _eigenvalues(whole)[1] + 2.0 * problem.l2
 
 
-def _norm(Q: Array) -> float:
-    """Return a bound on the largest eigenvalue, tight to a few per cent: Lanczos's estimate plus its error."""
-    if len(Q) <= 128:
-        return max(float(np.linalg.eigvalsh(Q)[-1]), 0.0)
-    return _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
+def _eigenvalues(Q: Array) -> tuple[float, float]:
+    """Return bounds on the smallest and on the largest eigenvalue; of many columns the first is 0, the second Lanczos's."""
+    if len(Q) <= _SMALL:
+        every = np.maximum(np.linalg.eigvalsh(Q), 0.0)
+        return float(every[0]), float(every[-1])
+    return 0.0, _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
 
 
 def minimise(
@@ -215,8 +219,8 @@ def _accelerate(
     step = longest_step(gram.norm, np.float64)
     W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
-    Y, momentum, goal = W, 1.0, 0.5 * tol
-    certified, looked = has_gap(problem), math.inf
+    Y, goal, momentum = W, 0.5 * tol, _Momentum(gram)
+    certified, look_below = has_gap(problem), math.inf
     if certified and not W.any() and _is_small(at_zero := _bound(problem, gram, W), tol):  # as good an answer as any
         x = _packed(problem, gram, W)
         if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
@@ -225,19 +229,17 @@ def _accelerate(
     for iteration in range(1, max_iter + 1):
         new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
         moved = float(np.linalg.norm(new - Y)) / step
-        if float(np.vdot(Y - new, new - W)) > 0.0:
-            following, momentum = new, 1.0
-        else:
-            faster = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
-            following, momentum = new + (momentum - 1.0) / faster * (new - W), faster
+        following = momentum.beyond(W, Y, new)
         still = bool((new == W).all() and (W == Y).all())
         W, Y = new, following
         keep(iteration, partial(_packed, problem, gram, W))
         if still or iteration == max_iter:
             arrived = True
-        elif certified and moved <= _CLOSER * looked:
-            looked, bound = moved, _bound(problem, gram, W)
+        elif certified and moved <= look_below:
+            bound = _bound(problem, gram, W)
             arrived = _is_small(bound, goal)
+            share = goal * abs(bound.objective) / bound.gap if bound.gap > 0.0 else 1.0  # gaps fall as steps do, or faster
+            look_below = moved * min(max(2.0 * share, _MUCH_CLOSER), _CLOSER)
         elif certified:
             arrived = False
         else:
@@ -249,6 +251,35 @@ def _accelerate(
             goal *= _TIGHTER
         bound = None
     return _packed(problem, gram, W), max_iter
+
+
+class _Momentum:
+    """How far to go on in the direction of the last step.
+
+    If f is known to be well curved everywhere, by the share that is best for that; otherwise further each time, and anew
+    from where it pointed uphill.
+
+    References
+    ----------
+    Nesterov: Introductory lectures on convex optimization, 2004, section 2.2.
+    O'Donoghue, Candes: Adaptive restart for accelerated gradient schemes, Found. Comput. Math. 2015.
+    """
+
+    def __init__(self, gram: Gram) -> None:
+        root = math.sqrt(gram.least / gram.norm) if gram.least > _STEEP * gram.norm else 0.0
+        self._share = (1.0 - root) / (1.0 + root) if root else None
+        self._t = 1.0
+
+    def beyond(self, before: Array, ahead: Array, new: Array) -> Array:
+        """Return the next point to step from, after the step from ``ahead`` to ``new``."""
+        if self._share is not None:
+            return new + self._share * (new - before)
+        if float(np.vdot(ahead - new, new - before)) > 0.0:
+            self._t = 1.0
+            return new
+        faster = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
+        share, self._t = (self._t - 1.0) / faster, faster
+        return new + share * (new - before)
 
 
 def _solution(gram: Gram) -> Array:

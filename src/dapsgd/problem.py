@@ -17,6 +17,7 @@ from ._checks import finite_array, flag, non_negative
 from ._first_use import try_loss
 from ._handles import Handle
 from ._jit import kernel, run
+from ._passes import sum_over_rows
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
 from ._terms import bind, check_loss, prox_handle, usable_regularizer
@@ -303,8 +304,13 @@ class Problem:
 
     def smooth_value(self, x: Array, predictions: Array) -> float:
         """Return f, loss and l2, given the predictions at x."""
-        total = run(mean_loss, self.loss, predictions, self._targets, self._weights)
-        return float(total) + (self.l2 * float(np.vdot(x[: self.p], x[: self.p])) if self.l2 else 0.0)
+
+        def part(block: slice) -> float:
+            weights = self._weights[block]
+            return weights.size * float(run(mean_loss, self.loss, predictions[block], self._targets[block], weights))
+
+        mean = sum_over_rows(self.n, predictions.shape[1], part) / self.n
+        return mean + (self.l2 * float(np.vdot(x[: self.p], x[: self.p])) if self.l2 else 0.0)
 
     def penalty(self, x: Array) -> float:
         """Return h at a packed parameter."""

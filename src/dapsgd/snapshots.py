@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,12 @@ __all__ = ["Refresher", "make_epochs", "snapshot_step"]
 Array = np.ndarray[Any, Any]
 
 _BLOCK_BYTES = 1 << 20  # rows that are looked at twice, for predictions and for the gradient, while they are in the cache
+_BLOCKS, _BLOCKS_READ_ONCE = 256, 64  # at the most: each costs the interpreter, which only one thread can have, some 0.05 ms
 _LARGE = 1 << 26  # bytes of data, from which it is worth compiling a loop over its rows
 _TOGETHER = 32  # rows whose gradients are added up before they are added to a sum in double precision
 _SAMPLES = 32  # mini-batches whose smoothness is looked at
 _MARGIN = 1.1  # for those that are not
+_SMALL = 64  # rows or columns, of which all eigenvalues are found as fast as one
 _SETBACKS = 40
 _SHORTEST, _LONGEST = 0.125, 2.0  # passes over the rows between two snapshots
 _UPDATES = 256  # at least, between two snapshots, unless that is more than the longest
@@ -82,11 +84,23 @@ def _weighted(problem: Problem, block: slice) -> Any:
 
 def _square_norm(rows: Array) -> float:
     """Return the largest eigenvalue of ``rows.T @ rows``, roughly if they are in single precision."""
-    small = rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
-    small = small.astype(np.float64, copy=False)
-    if len(small) <= 256:
-        return float(np.linalg.eigvalsh(small)[-1])
-    return _rows.largest_eigenvalue(lambda v: small @ v, len(small), float(np.trace(small)))
+    if min(rows.shape) <= _SMALL:
+        small = rows @ rows.T if rows.shape[0] <= rows.shape[1] else rows.T @ rows
+        return float(np.linalg.eigvalsh(small.astype(np.float64, copy=False))[-1])
+    trace = float(np.vdot(rows, rows))
+
+    def multiply(v: Array) -> Array:
+        return (rows.T @ (rows @ v.astype(rows.dtype))).astype(np.float64)
+
+    return _rows.largest_eigenvalue(multiply, rows.shape[1], trace)
+
+
+class Known(NamedTuple):
+    """What a snapshot tells about the point where it was taken."""
+
+    predictions: Array
+    gradient: Array  # of f
+    value: float  # of f; NaN if nobody asked for it
 
 
 class Refresher:
@@ -114,8 +128,11 @@ class Refresher:
         self.mean = np.zeros(problem.packed_shape, problem.dtype)
         self._predictions = np.zeros_like(problem._targets)
         self._x: Array | None = None  # where the last snapshot was taken
+        self._value = math.nan  # of f there, if it was asked for
+        by_rows = problem._by_rows
+        once = isinstance(by_rows, _rows.DenseRows) and by_rows.X.nbytes > _LARGE and len(problem.shape) == 1
         width = max(1, (problem.p + 1) * problem.dtype.itemsize)
-        size = max(64, _BLOCK_BYTES // width, -(-problem.n // 256))
+        size = max(64, _BLOCK_BYTES // width, -(-problem.n // (_BLOCKS_READ_ONCE if once else _BLOCKS)))
         self._blocks = [slice(start, min(start + size, problem.n)) for start in range(0, problem.n, size)]
         require_memory(
             len(self._blocks) * 8 * self.mean.size,
@@ -126,9 +143,8 @@ class Refresher:
         arguments = problem._targets[block], problem._targets[block], problem._weights[block], self.at_snapshot[block]
         self._slopes = compiled(loss_slopes, problem.loss, *arguments)
         self._look_at: Any = None  # reads long rows once, where BLAS reads a block of them twice
-        by_rows, slopes = problem._by_rows, self.at_snapshot[block]
-        if isinstance(by_rows, _rows.DenseRows) and by_rows.X.nbytes > _LARGE and len(problem.shape) == 1:
-            part = _rows.part(by_rows, block)
+        if once:
+            part, slopes = _rows.part(by_rows, block), self.at_snapshot[block]
             sums = self.mean, np.zeros(0)
             self._look_at = compiled(look_at_rows, part, problem.loss, *arguments[1:3], self.mean, slopes, slopes, *sums)
 
@@ -141,7 +157,8 @@ class Refresher:
         self._take(x)
         if self._careful:
             with np.errstate(over="ignore", invalid="ignore"):
-                value = self._problem.smooth_value(x, self._predictions) + self._problem.penalty(x)
+                self._value = self._problem.smooth_value(x, self._predictions)
+                value = self._value + self._problem.penalty(x)
             rounding = 100.0 * float(np.finfo(self._problem.dtype).eps) * abs(self._best) if before is not None else 0.0
             if before is not None and (failed or not value <= self._best + rounding) and self.setbacks < _SETBACKS:
                 x[...] = before
@@ -153,7 +170,7 @@ class Refresher:
 
     def _take(self, x: Array) -> None:
         self.mean[...] = self.take_sum(x) / self._problem.n
-        self._x = x.copy()
+        self._x, self._value = x.copy(), math.nan
 
     @property
     def predictions(self) -> Array:
@@ -192,13 +209,13 @@ class Refresher:
             with single_threaded_blas():  # as during the run, to have the same bits
                 self._take(saved.array("x", self.mean))
 
-    def known(self, x: Array) -> tuple[Array, Array] | tuple[None, None]:
-        """Return the predictions and the gradient of f at x, if that is where the last snapshot was taken."""
+    def known(self, x: Array) -> Known | None:
+        """Return what is known of x, if that is where the last snapshot was taken."""
         if self._x is None or not np.array_equal(x, self._x):
-            return None, None
+            return None
         gradient = self.mean.copy()
         gradient[: self._problem.p] += 2.0 * self._problem.l2 * x[: self._problem.p]
-        return self._predictions, gradient
+        return Known(self._predictions, gradient, self._value)
 
     def _gradient(self, block: slice, x: Array) -> Array:
         """Write the slopes of a block of rows, and return the sum of their gradients."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,6 @@ import numpy as np
 
 from .._arguments import argument, by_python
 from .._checks import known_name
-from .._disk_cache import is_cold
 from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
@@ -80,8 +79,8 @@ def run(
         "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset, example)
-    if is_cold() and progress:
-        print("compiling, which is done once and takes some ten seconds", file=sys.stderr)
+    if not progress:
+        logging.getLogger("dapsgd").setLevel(logging.ERROR)  # not even that it compiles
     model._kept = kept
     start = time.perf_counter()
     X, scaling = standardize(dataset.X, bool(model.fit_intercept)) if scaled else (dataset.X, None)
