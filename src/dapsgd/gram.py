@@ -122,7 +122,7 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
     even = bool((weights == weights[0]).all())
     whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows) and means is None
     # Threads with a span of rows each are faster than those of BLAS on one block after the other.
-    count = _SPANS if not whole and n >= _SPANS * _BLOCK and n * p * p <= _SPANS * _WORK and blas_threads() > 1 else 1
+    count = _SPANS if n >= _SPANS * _BLOCK and n * p * p <= _SPANS * _WORK and blas_threads() > 1 else 1
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
     threads = blas_threads() if count > 1 else 1
     with single_threaded_blas() if count > 1 else nullcontext():

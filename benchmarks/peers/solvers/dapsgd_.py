@@ -1,4 +1,4 @@
-"""dapsgd: ``solve`` as it is called without a choice, the same given rows, and DAP-SVRG with one and two workers.
+"""dapsgd: ``solve`` as it is called without a choice, the same given rows or one worker, DAP-SVRG with one and two workers.
 
 As all packages here, it gets the data in the order it likes best: by columns where ``auto`` keeps a set of them.
 """
@@ -8,13 +8,16 @@ import dapsgd as ds
 from . import tolerances
 
 PACKAGE = "dapsgd"
-VARIANTS = ("", "rows", "dap-svrg-1", "dap-svrg-2")
+VARIANTS = ("", "rows", "one", "dap-svrg-1", "dap-svrg-2")
 BUDGETS = tolerances()
 LARGE = 100_000_000  # entries
+MANY = 100_000  # rows
 
 
 def refuses(spec, variant):
-    """Everything is solved; given rows again only where the first choice is columns."""
+    """Everything is solved; given rows again only where the first choice is columns, by one worker only what is large."""
+    if variant == "one" and spec.n < MANY:
+        return "one worker is for large data"
     return "gets rows anyway" if variant == "rows" and not by_columns(spec) else ""
 
 
@@ -40,7 +43,7 @@ def make(problem, X=None):
 def prepare(problem, variant):
     """Make a new Problem in every run: nothing computed for one run serves the next."""
     X = problem.columns() if not variant and by_columns(problem.spec) else problem.X
-    if variant in ("", "rows"):
-        return lambda tol: ds.solve(make(problem, X), tol=tol, seed=0).x
+    if variant in ("", "rows", "one"):
+        return lambda tol: ds.solve(make(problem, X), workers=1 if variant == "one" else None, tol=tol, seed=0).x
     workers = int(variant[-1])
     return lambda tol: ds.solve(make(problem, X), "dap-svrg", workers=workers, tol=tol, max_passes=20_000, seed=0).x
