@@ -35,6 +35,8 @@ __all__ = [
 
 Term = TypeVar("Term", bound=type)
 
+_ADDED_AT_ONCE = 1 << 20  # entries
+
 
 def number(name: str, value: Any) -> float:
     """Return ``value`` as a float if it is a real number, infinite or not."""
@@ -199,14 +201,13 @@ def all_finite(array: np.ndarray[Any, Any]) -> bool:
     """Tell whether every entry is finite, in blocks so that a memory map is not loaded whole."""
     if array.ndim == 0:
         return bool(np.isfinite(array))
-    # Sums of finite numbers may overflow, so they can only prove finiteness, not disprove it. BLAS adds fastest.
-    rows = max(1, (1 << 22) // max(1, array[:1].size))
-    ones = np.ones(array.shape[1], array.dtype) if array.ndim == 2 else None
-    for start in range(0, len(array), rows):
-        block = array[start : start + rows]
+    # Sums of finite numbers may overflow, so they can only prove finiteness, not disprove it. BLAS would leave threads awake.
+    lines = array if abs(array.strides[0]) >= abs(array.strides[-1]) else array.T  # each of which lies together
+    rows = max(1, _ADDED_AT_ONCE // max(1, lines[:1].size))
+    for start in range(0, len(lines), rows):
+        block = lines[start : start + rows]
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = block.sum(dtype=np.float64) if ones is None else block @ ones
-            if not np.isfinite(sums).all() and not np.isfinite(block).all():
+            if not np.isfinite(block.sum()) and not np.isfinite(block).all():
                 return False
     return True
 
