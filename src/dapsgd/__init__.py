@@ -145,8 +145,10 @@ def __getattr__(name: str) -> Any:
 
         return import_module(f".{name}", __name__)
     if name in _ESTIMATORS:
-        from . import estimators
+        from ._imports import without_collection
 
+        with without_collection():
+            from . import estimators
         return getattr(estimators, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

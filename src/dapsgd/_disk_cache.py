@@ -32,6 +32,7 @@ _NEVER_COMPILED = {
     "_disk_cache.py",
     "_files.py",
     "_fingerprint.py",
+    "_imports.py",
     "_kept.py",
     "_memory.py",
     "_monitor.py",

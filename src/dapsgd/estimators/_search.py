@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -114,6 +112,8 @@ class CrossValidated(LinearModel):
 
     def _splits(self, data: Data, classifier: bool) -> list[tuple[Array, Array]]:
         """Return the rows to fit and the rows to hold out, of every fold."""
+        from sklearn.model_selection import check_cv  # a tenth of a second, which other estimators need not wait for
+
         try:
             return list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
         except ValueError as error:
@@ -194,6 +194,8 @@ class CrossValidated(LinearModel):
                 return score, accuracy(predictions, data) if classifier else np.nan
 
             return minus_loss
+        from sklearn.metrics import get_scorer
+
         try:
             scorer = get_scorer(self.scoring)
         except (ValueError, TypeError):
