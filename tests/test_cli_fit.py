@@ -637,7 +637,7 @@ main()
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT to send")
 def test_ctrl_c_while_the_model_is_written_leaves_no_part_of_it(here):
     process = subprocess.Popen([sys.executable, "-c", SLOW], stderr=subprocess.PIPE, text=True)
-    assert process.stderr.readline().strip() == "half"
+    assert "half\n" in process.stderr  # perhaps after a line that says that it compiles
     assert any("part" in name for name in os.listdir())
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()

@@ -1006,11 +1006,23 @@ def test_pyarrow_leaves_out_lines_by_itself(tmp_path, arrow_always, monkeypatch)
     np.testing.assert_array_equal(io.read(path, "y", skip_lines=4).X, X)
 
 
-def test_pyarrow_reads_other_encodings_by_itself(tmp_path, arrow_always, monkeypatch):
+def test_pyarrow_is_not_asked_for_other_encodings(tmp_path, arrow_always, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_bytes(write_csv(path, names=["ä", *NAMES[1:], "y"]).read_text(encoding="utf-8").encode("utf-16"))
-    monkeypatch.setattr(_csv, "_with_python", None)
+    monkeypatch.setattr(_csv, "_with_arrow", None)
     np.testing.assert_array_equal(io.read(path, "y", encoding="utf-16").X, X)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_pyarrow_gets_no_file_of_pythons_to_read_when_the_interpreter_is_gone(tmp_path, arrow_always, monkeypatch, name):
+    pa, arrow = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.csv")
+    opened, open_csv = [], arrow.open_csv
+    monkeypatch.setattr(arrow, "open_csv", lambda file, *options: opened.append(file) or open_csv(file, *options))
+    path = write_csv(tmp_path / "t.csv")
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(path.read_bytes()))
+    np.testing.assert_array_equal(io.read(tmp_path / name, "y").X, X)
+    assert [isinstance(file, pa.NativeFile) and not isinstance(file, pa.PythonFile) for file in opened] == [True]
 
 
 def test_another_encoding_converts_again(tmp_path):
