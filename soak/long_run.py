@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dapsgd as ds
-from dapsgd.runtimes._plan import available_cores
+from dapsgd._team import available_cores
 
 TURN = 15.0  # seconds
 

@@ -15,6 +15,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ._passes import for_each
+from ._team import available_cores
+
 __all__ = [
     "all_finite",
     "check_finite_sparse",
@@ -36,6 +39,7 @@ __all__ = [
 Term = TypeVar("Term", bound=type)
 
 _ADDED_AT_ONCE = 1 << 20  # entries
+_LARGE = 1 << 26  # bytes, from which on several threads read them faster than one
 
 
 def number(name: str, value: Any) -> float:
@@ -203,13 +207,14 @@ def all_finite(array: np.ndarray[Any, Any]) -> bool:
         return bool(np.isfinite(array))
     # Sums of finite numbers may overflow, so they can only prove finiteness, not disprove it. BLAS would leave threads awake.
     lines = array if abs(array.strides[0]) >= abs(array.strides[-1]) else array.T  # each of which lies together
-    rows = max(1, _ADDED_AT_ONCE // max(1, lines[:1].size))
-    for start in range(0, len(lines), rows):
-        block = lines[start : start + rows]
+    size = max(1, _ADDED_AT_ONCE // max(1, lines[:1].size))
+
+    def is_finite(start: int) -> bool:
+        block = lines[start : start + size]
         with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(block.sum()) and not np.isfinite(block).all():
-                return False
-    return True
+            return bool(np.isfinite(block.sum()) or np.isfinite(block).all())
+
+    return all(for_each(range(0, len(lines), size), is_finite, available_cores() if array.nbytes > _LARGE else 1))
 
 
 def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:

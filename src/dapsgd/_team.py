@@ -8,12 +8,13 @@ place leaves one of them held, and everybody waits for ever. Here the calling th
 from __future__ import annotations
 
 import _thread
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-__all__ = ["Team"]
+__all__ = ["Team", "available_cores", "go_to_core"]
 
 _GOODBYE = object()
 
@@ -109,3 +110,25 @@ def _serve(inbox: SimpleQueue[Callable[[], Any] | None], outbox: SimpleQueue[Any
         outbox.put(failure)
         del failure
     outbox.put(_GOODBYE)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def go_to_core(k: int) -> None:
+    """Move the calling thread to the k-th of the cores that it may use; from there the system may move it wherever it likes.
+
+    Of threads that are woken together two may find themselves on one core, next to one that has nothing to do, for longer than
+    a short run takes.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    allowed = os.sched_getaffinity(0)
+    with suppress(OSError):
+        os.sched_setaffinity(0, {sorted(allowed)[k % len(allowed)]})
+    with suppress(OSError):
+        os.sched_setaffinity(0, allowed)

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ._checks import known_name, non_negative_integer, positive, positive_integer
+from ._team import available_cores
 from .algorithms import Algorithm
 from .fista import proximal_step
 from .full import FULL
 from .gradients import MiniBatch, Share, Snapshot
 from .problem import Problem
 from .runtimes import RUNTIMES, Replay, Serial, Threads
-from .runtimes._plan import Marks, available_cores
+from .runtimes._plan import Marks
 from .runtimes.ray.cluster import Cluster
 from .shares import cut
 from .steps import Constant, DelayAdaptive, InverseTime, StepRule, Theorem1, Theorem2, longest_step, settling
@@ -42,6 +43,7 @@ _MOST_PASSES = 1e15  # that can be told apart
 _DEFAULT_PASSES = 100.0  # of a stochastic run, if nothing else ends it
 _CLUSTER_MESSAGES = 64  # of a worker, in which it looks at about as many rows as it has
 _SMALLEST_BATCH, _LARGEST_BATCH = 32, 256  # rows, with variance reduction
+_MANY_ROWS = 1 << 17  # of which twice as many make the smallest: fewer, longer steps, and a pass has more of them than it needs
 _BATCHES = 64  # at least, in a pass
 _PROX_COST = 8.0  # rows whose gradients cost as much as a prox, unless the regulariser says otherwise
 _ROWS_A_PROX = 4.0  # times as much as a prox cost the gradients of a mini-batch, at least
@@ -102,8 +104,9 @@ def _snapshot_batch(problem: Problem) -> int:
     """
     bound = problem._bound
     cost = bound.prox_cost(problem.shape) if hasattr(type(bound), "prox_cost") else _PROX_COST
+    smallest = _SMALLEST_BATCH * (2 if problem.n >= _MANY_ROWS else 1)
     wanted = min(_ROWS_A_PROX * cost, problem.n / _BATCHES, _LARGEST_BATCH)
-    return min(2 ** math.ceil(math.log2(max(wanted, _SMALLEST_BATCH))), _LARGEST_BATCH, problem.n)
+    return min(2 ** math.ceil(math.log2(max(wanted, smallest))), _LARGEST_BATCH, problem.n)
 
 
 def pick_shares(problem: Problem, step: Any, workers: int, runtime: Any) -> Array:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._team import available_cores
 from .experiments.cases import fused_lasso, nuclear_norm
 from .result import Result
-from .runtimes._plan import available_cores
 from .solve import solve
 
 __all__ = ["Row", "picture", "run", "table"]

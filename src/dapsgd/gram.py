@@ -179,10 +179,11 @@ def _packed_norm(Q: Array, sums: Array, total: float, problem: Problem) -> float
 
 def _eigenvalues(Q: Array) -> tuple[float, float]:
     """Return bounds on the smallest and on the largest eigenvalue; of many columns the first is 0, the second Lanczos's."""
-    if len(Q) <= _SMALL:
-        every = np.maximum(np.linalg.eigvalsh(Q), 0.0)
-        return float(every[0]), float(every[-1])
-    return 0.0, _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
+    with calm_for(Q.nbytes):
+        if len(Q) <= _SMALL:
+            every = np.maximum(np.linalg.eigvalsh(Q), 0.0)
+            return float(every[0]), float(every[-1])
+        return 0.0, _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
 
 
 def minimise(

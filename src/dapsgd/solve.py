@@ -18,6 +18,7 @@ from ._memory import require_memory, set_aside
 from ._monitor import Checkup, RunMonitor
 from ._passes import shared_passes
 from ._summaries import counted, penalty_of
+from ._team import available_cores
 from .algorithms import ALGORITHMS, Algorithm
 from .auto import asks_for_workers, choose
 from .checkpoints import Keeper
@@ -30,7 +31,7 @@ from .problem import Problem
 from .result import Result
 from .runtimes import Replay
 from .runtimes._blas import single_threaded_blas
-from .runtimes._plan import Marks, Outcome, Plan, available_cores
+from .runtimes._plan import Marks, Outcome, Plan
 from .runtimes.ray import Ray
 from .runtimes.ray.cluster import Cluster
 from .shares import share_step

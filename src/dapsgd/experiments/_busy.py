@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ..runtimes._plan import available_cores
+from .._team import available_cores
 
 __all__ = ["say_if_busy"]
 

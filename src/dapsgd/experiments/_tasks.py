@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._files import write_text
+from .._team import available_cores
 from ..errors import DapsgdError
-from ..runtimes._plan import available_cores
 
 __all__ = ["Claim", "Numbers", "Part", "Settings", "Store", "Task", "machine"]
 

@@ -14,8 +14,8 @@ from typing import Any
 from .._checks import known_name, positive_integer
 from .._files import write_text
 from .._progress import bar
+from .._team import available_cores
 from ..plots import pyplot, save
-from ..runtimes._plan import available_cores
 from ._busy import say_if_busy
 from ._tasks import Claim, Numbers, Part, Settings, Store, Task
 from .delays import DELAYS

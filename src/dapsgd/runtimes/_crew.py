@@ -13,6 +13,7 @@ import numpy as np
 
 from .._jit import compiled
 from .._memory import require_memory
+from .._team import go_to_core
 from ..result import Schedule
 from ..steps import shortened
 from ..updates import Coupled, make_buffers, padded, padded_copy
@@ -27,7 +28,7 @@ __all__ = ["Crew", "count_stripes", "make_crew"]
 
 Array = np.ndarray[Any, Any]
 
-_DRAWS = 4096  # rows drawn ahead
+_DRAWS = 1 << 14  # rows drawn ahead
 _STRIPE = 4096  # entries of the parameter under one lock, at least
 _RECORD_BYTES = 1 << 26  # memory for copies of the parameter that wait to be evaluated
 _RECORDS = 128
@@ -96,8 +97,8 @@ class Crew:
         self._ledger.counters[engine.PAUSE] = 0
         self._ledger.counters[engine.LAST] = min(last, self.plan.max_iter)
 
-    def advance(self) -> None:
-        """Be one worker after another, each for a turn, until the slice ends."""
+    def advance(self, core: int | None = None) -> None:
+        """Be one worker after another, each for a turn, until the slice ends; on a core of one's own, if one is named."""
         worker = -1
         try:
             with self._entrance:
@@ -106,6 +107,8 @@ class Crew:
                 worker = self._take_next()
                 self._inside += 1
             while True:
+                if core is not None:
+                    go_to_core(core)  # where the thread was woken, with the interpreter's lock, may be where another works
                 reason = self._run(self.plan.parts, self._rule, self._shared, self._own[worker])
                 if reason == engine.TURN_OVER:
                     with self._entrance:

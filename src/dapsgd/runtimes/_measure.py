@@ -16,11 +16,11 @@ import numpy as np
 
 from .._jit import compiled, kernel
 from .._loops import copy
-from .._team import Team
+from .._team import Team, available_cores
 from ..updates import Aggregated, Buffers, Coupled, Decoupled, Pace, Parts, make_buffers, work
 from ._blas import single_threaded_blas
 from ._crew import make_crew
-from ._plan import Marks, Plan, available_cores
+from ._plan import Marks, Plan
 
 __all__ = ["Costs", "measure_costs"]
 

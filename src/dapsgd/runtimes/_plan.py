@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from ..snapshots import Refresher
     from .ray.statistics import ClusterStatistics
 
-__all__ = ["Clock", "Marks", "Monitor", "Outcome", "Plan", "Runtime", "available_cores"]
+__all__ = ["Clock", "Marks", "Monitor", "Outcome", "Plan", "Runtime"]
 
 Array = np.ndarray[Any, Any]
 
@@ -196,10 +195,3 @@ class Clock:
     def at(self, nanoseconds: int) -> float:
         """Return what it showed at a moment since it was last started, given by ``time.perf_counter_ns``."""
         return self._before + 1e-9 * (nanoseconds - self._since)
-
-
-def available_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

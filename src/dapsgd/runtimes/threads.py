@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from .._checks import positive_integer
-from .._team import Team
+from .._team import Team, available_cores
 from ._blas import single_threaded_blas
 from ._crew import Crew, make_crew
-from ._plan import Monitor, Outcome, Plan, available_cores
+from ._plan import Monitor, Outcome, Plan
 
 __all__ = ["Threads"]
 
@@ -64,7 +65,7 @@ class Threads:
         """Let workers run until the end, or until something waits to be evaluated."""
         try:
             for thread in range(team.size):
-                team.assign(thread, crew.advance)
+                team.assign(thread, partial(crew.advance, thread if team.size == available_cores() else None))
             patience = time.monotonic() + (_PATIENT_SECONDS if monitor.is_patient else 0.0)
             while team.is_busy:
                 team.wait(_POLL_SECONDS)

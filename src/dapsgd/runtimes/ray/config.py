@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..._calls import has_trait
 from ..._checks import non_negative, positive, positive_integer
+from ..._team import available_cores
 from ...algorithms import ALGORITHMS
 from ...updates import Aggregated, Coupled
-from .._plan import available_cores
 
 if TYPE_CHECKING:
     from ...problem import Problem
