@@ -127,7 +127,7 @@ def test_every_share_gets_its_turn_though_a_thread_comes_late(monkeypatch):
 
     punctual, advance = threading.Lock(), Crew.advance
 
-    def advance_late(crew):
+    def advance_late(crew, core=None):
         if not punctual.acquire(blocking=False):
             while crew.iteration < crew.plan.max_iter:
                 time.sleep(0.001)

@@ -10,4 +10,4 @@ class Solver(PeerSolver):
     module = "dapsgd_"
     requirements = ["pip::dapsgd"]  # noqa: RUF012
     sampling_strategy = "tolerance"
-    parameters = {"variant": ["", "rows", "dap-svrg-1", "dap-svrg-2"]}  # noqa: RUF012
+    parameters = {"variant": ["", "rows", "one", "dap-svrg-1", "dap-svrg-2"]}  # noqa: RUF012
