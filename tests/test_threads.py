@@ -131,7 +131,7 @@ def test_every_share_gets_its_turn_though_a_thread_comes_late(monkeypatch):
         if not punctual.acquire(blocking=False):
             while crew.iteration < crew.plan.max_iter:
                 time.sleep(0.001)
-        advance(crew)
+        advance(crew, core)
 
     monkeypatch.setattr(Crew, "advance", advance_late)
     problem = cases.problem("squared", "l1", n=60, l2=0.05)
