@@ -411,7 +411,7 @@ def test_names_that_are_numbers_are_compared(tmp_path):
         np.testing.assert_array_equal(one.predict(frame), model.predict(frame.to_numpy()))
         np.testing.assert_array_equal(one.predict(frame.rename(columns=str)), model.predict(frame))  # as of a file
         np.testing.assert_array_equal(one.predict(pd.DataFrame(frame.to_numpy())), model.predict(frame))  # without names
-        with pytest.raises(ValueError, match="another one\nthey are '1100', '1110', '1120', '1130', '1140' and 3 more"):
+        with pytest.raises(ValueError, match=r"another one\nX\[sorted\(X.columns\)\] has them"):
             one.predict(frame[frame.columns[::-1]])
         with pytest.raises(ValueError, match="it also has '900'"):
             one.predict(frame.assign(**{"900": 0.0}).rename(columns={"900": 900}))

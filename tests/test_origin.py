@@ -238,3 +238,89 @@ def test_the_advice_for_a_target_far_from_zero_helps(algorithm):
     assert model.set_params(fit_intercept=True).fit(NEAR, Y + 1e8).result_.converged  # a warning would be an error
     model.set_params(fit_intercept=False, max_passes=1, tol=1e-12)
     assert way not in remedy_of(model, NEAR, Y)
+
+
+@pytest.mark.parametrize("kind", [ds.DAPRegressor, ds.DAPRegressorCV])
+def test_single_precision_keeps_the_digits_of_far_targets(kind):
+    near, far = kind("l1").fit(NEAR.astype(np.float32), Y), kind("l1").fit(NEAR.astype(np.float32), Y + 1e8)
+    single = NEAR.astype(np.float32)
+    assert far.predict(single).dtype == np.float64
+    np.testing.assert_allclose(far.predict(single) - 1e8, near.predict(single), atol=1e-4)
+    assert far.score(single, Y + 1e8) == pytest.approx(near.score(single, Y), abs=1e-4)
+    if kind is ds.DAPRegressorCV:
+        assert far.alpha_ == pytest.approx(near.alpha_, rel=1e-4)
+        np.testing.assert_allclose(far.scores_path_, near.scores_path_, rtol=1e-3, atol=1e-5)
+
+
+def test_several_far_targets_in_single_precision():
+    targets = np.column_stack([Y + 1e8, 2.0 * Y - 1e7])
+    model = ds.DAPRegressor("nuclear", alpha=1e-3).fit(NEAR.astype(np.float32), targets)
+    assert model.score(NEAR.astype(np.float32), targets) > 0.9
+
+
+def test_a_problem_says_that_its_targets_lose_digits():
+    with pytest.warns(UserWarning, match="y loses digits as it takes the precision of X, float32; subtract a constant"):
+        ds.Problem(NEAR.astype(np.float32), Y + 1e8)
+    ds.Problem(NEAR.astype(np.float32), Y + 1e2)
+    ds.Problem(NEAR.astype(np.float32), np.full(len(Y), 0.1))
+    ds.Problem(NEAR, Y + 1e8)
+
+
+def test_a_fold_without_weight_is_refused():
+    weights = np.ones(len(Y))
+    weights[:10] = 0.0
+    folds = [(np.arange(10), np.arange(10, len(Y)))]
+    with pytest.raises(ValueError, match="sample_weight must not be zero everywhere"):
+        ds.DAPRegressorCV("l1", cv=folds, alphas=3).fit(NEAR, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize("algorithm", [["fista"], {}, np.array(["fista", "auto"])])
+def test_an_algorithm_that_is_no_name_is_named(algorithm):
+    with pytest.raises(TypeError, match="algorithm must be one of"):
+        ds.DAPRegressor(algorithm=algorithm).fit(NEAR, Y)
+
+
+def test_intercepts_of_classes_add_up_to_zero_wherever_columns_are():
+    labels = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+    shifted = NEAR + 50.0
+    auto, plain = (
+        ds.DAPClassifier("l1", 0.01, loss="multinomial", algorithm=name, tol=1e-8).fit(shifted, labels)
+        for name in ("auto", "fista")
+    )
+    assert abs(plain.intercept_.sum()) < 1e-6
+    np.testing.assert_allclose(plain.decision_function(shifted), auto.decision_function(shifted), atol=1e-2)
+
+
+def test_names_of_series_and_of_numbered_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(NEAR, columns=range(900, 900 + 5 * P, 5))
+    model = DAPRegressor("l1", 0.05).fit(frame, pd.Series(Y, name="octane"))
+    assert "octane" in str(model)
+    with pytest.raises(ValueError, match=r"their order is another one\nX\[sorted\(X.columns\)\] has them in their order"):
+        model.predict(frame[frame.columns[::-1]])
+    with pytest.raises(TypeError, match="X must hold real numbers; got dtype object: column 'id' is text; code it as numbers"):
+        ds.Problem(frame.assign(id="a"), Y)
+
+
+def test_wrong_options_are_answered_with_right_ones(tmp_path):
+    problem = problem_of(NEAR)
+    with pytest.raises(TypeError, match=r"solve has no option 'max_iters' \(did you mean max_iter\?\)"):
+        ds.solve(problem, max_iters=3)
+    with pytest.raises(TypeError, match="read has no option 'sep'; it has path, target, drop"):
+        ds.io.read(tmp_path / "t.csv", sep=";")
+    with pytest.raises(
+        TypeError, match=r"^penalty must be an object such as .*, not the class FusedLasso itself; or a name: 'zero'"
+    ):
+        DAPRegressor(ds.FusedLasso).fit(NEAR, Y)
+    with pytest.raises(TypeError, match="n_jobs must be None or an integer, such as -1 for all cores; got 'x'"):
+        DAPRegressorCV(n_jobs="x").fit(NEAR, Y)
+    hinge = DAPClassifier(loss="squared_hinge").fit(NEAR, Y > 0.0)
+    with pytest.raises(AttributeError, match="DAPClassifier has no predict_proba, because loss 'squared_hinge' gives none"):
+        hinge.predict_proba(NEAR)
+
+
+def test_a_result_says_what_it_lacks():
+    missed = ds.solve(problem_of(FAR, Y + 85.0), "dap-sgd", workers=1, seed=0)
+    assert not missed.converged
+    assert "no: it takes more passes, columns that are centred and of one size, or algorithm='auto'" in str(missed)
+    assert "it takes more passes" not in str(ds.solve(problem_of(NEAR), "dap-sgd", workers=1, seed=0, tol=0.0, max_iter=10))

@@ -17,6 +17,8 @@ import dapsgd as ds
 from dapsgd import _memory
 from dapsgd._disk_cache import _NEVER_COMPILED
 from dapsgd._monitor import RunMonitor
+from dapsgd._passes import for_each
+from dapsgd._team import go_to_core
 from dapsgd.runtimes._blas import single_threaded_blas
 
 from . import cases
@@ -125,6 +127,23 @@ resource.setrlimit(resource.RLIMIT_AS, (1 << 31, resource.RLIM_INFINITY))
 assert available_memory() < 1 << 31
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_threads_of_a_pass_ignore_what_the_calling_one_ignores():
+    def divide(_):
+        return np.log(np.zeros(1))[0]
+
+    with np.errstate(divide="ignore"):
+        assert for_each(range(8), divide, 3) == [-np.inf] * 8
+
+
+def test_a_thread_may_go_anywhere_once_it_was_on_its_core():
+    if not hasattr(os, "sched_getaffinity"):
+        pytest.skip("this system does not say where a thread may run")
+    allowed = os.sched_getaffinity(0)
+    for k in range(len(allowed) + 1):
+        go_to_core(k)
+        assert os.sched_getaffinity(0) == allowed
 
 
 def test_a_process_says_once_that_it_compiles(tmp_path):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -33,10 +34,13 @@ __all__ = [
     "positive",
     "positive_integer",
     "rename_hint",
+    "suggesting",
     "validated",
 ]
 
 Term = TypeVar("Term", bound=type)
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 _ADDED_AT_ONCE = 1 << 20  # entries
 _LARGE = 1 << 26  # bytes, from which on several threads read them faster than one
@@ -138,6 +142,22 @@ def meant(asked: str, names: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+def suggesting(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Decorate a function so that an option which it does not have is answered with one that it has."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def call(*args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        unknown = next((name for name in kwargs if name not in known), None)
+        if unknown is not None:
+            near = meant(unknown, known)
+            hint = f"; it has {', '.join(known)}" if near is None else f" (did you mean {near}?)"
+            raise TypeError(f"{function.__name__} has no option {unknown!r}{hint}")
+        return function(*args, **kwargs)
+
+    return call
+
+
 def rename_hint(missing: str, names: Iterable[str]) -> str:
     """Return what to do where a column is missing and another is spelt nearly alike; nothing if none is.
 
@@ -162,7 +182,9 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
         is_labels = name == "y" and array.dtype.kind in "OU"
-        remedy = ": for labels that are text use dapsgd.DAPClassifier, or -1 and +1" if is_labels else ""
+        remedy = (
+            ": for labels that are text use dapsgd.DAPClassifier, or -1 and +1" if is_labels else _text_column(value, array)
+        )
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}{remedy}")
     if dtype is None:
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
@@ -170,6 +192,15 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
     if not all_finite(array):
         raise not_finite(name, *_first_not_finite(array))
     return array
+
+
+def _text_column(frame: Any, array: np.ndarray[Any, Any]) -> str:
+    """Name the first column of a data frame that holds text."""
+    names = list(getattr(frame, "columns", ()))
+    if array.ndim != 2 or len(names) != array.shape[1]:
+        return ""
+    text = next((name for k, name in enumerate(names) if any(isinstance(entry, str) for entry in array[:, k])), None)
+    return "" if text is None else f": column {text!r} is text; code it as numbers, or drop it"
 
 
 def not_finite(name: str, *where: int) -> ValueError:
@@ -209,12 +240,16 @@ def all_finite(array: np.ndarray[Any, Any]) -> bool:
     lines = array if abs(array.strides[0]) >= abs(array.strides[-1]) else array.T  # each of which lies together
     size = max(1, _ADDED_AT_ONCE // max(1, lines[:1].size))
 
-    def is_finite(start: int) -> bool:
+    bad: list[int] = []  # once there is one nobody looks at more
+
+    def look(start: int) -> None:
         block = lines[start : start + size]
         with np.errstate(over="ignore", invalid="ignore"):
-            return bool(np.isfinite(block.sum()) or np.isfinite(block).all())
+            if not bad and not np.isfinite(block.sum()) and not np.isfinite(block).all():
+                bad.append(start)
 
-    return all(for_each(range(0, len(lines), size), is_finite, available_cores() if array.nbytes > _LARGE else 1))
+    for_each(range(0, len(lines), size), look, available_cores() if array.nbytes > _LARGE else 1)
+    return not bad
 
 
 def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ._team import Team
 
 __all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "sum_over_rows", "threads_of_a_pass"]
@@ -48,9 +50,12 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
     results: list[Any] = [None] * len(blocks)
     todo = iter(range(len(blocks)))  # next() on it is one step of the interpreter: no two threads get the same
 
+    settings = np.geterr()  # which another thread has not
+
     def help_out() -> None:
-        for k in todo:
-            results[k] = task(blocks[k])
+        with np.errstate(**settings):
+            for k in todo:
+                results[k] = task(blocks[k])
 
     helpers = min(threads, len(blocks)) - 1
     with Team(helpers) as team:

@@ -60,6 +60,8 @@ def about_problem(problem: Problem) -> Lines:
 def about_result(result: Result) -> Lines:
     """Return what there is to say of a result, by title."""
     lines = {"converged": "yes" if result.converged else "no"}
+    if "not converged" in result.message and not result.message.startswith("auto"):
+        lines["converged"] += ": it takes more passes, columns that are centred and of one size, or algorithm='auto'"
     lines |= about_accuracy(result.objective, result.gap, result.residual)
     lines["coefficients"] = coefficients(result.x, result.penalty.partition(" ")[0] == "FusedLasso")
     lines["work"] = work([result])

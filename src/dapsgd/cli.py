@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -509,6 +511,17 @@ def _as_called(message: str) -> str:
     return f"--{name.replace('_', '-')}{space}{rest}" if known else message
 
 
+def _given_value(error: Any) -> str:
+    """Return what was given for the option that an error is about, which its message may not say."""
+    names, words = getattr(getattr(error, "param", None), "opts", ()), sys.argv[1:]
+    for word, following in pairwise([*words, ""]):
+        name, sign, value = word.partition("=")
+        value = value if sign else following
+        if name in names and value and value not in error.format_message():
+            return f"; got {value!r}"
+    return ""
+
+
 def main() -> None:
     """Run the command line; a wrong call ends it with a sentence and status 2, Ctrl-C with 130, neither with a traceback."""
     try:
@@ -517,7 +530,7 @@ def main() -> None:
         typer.echo("interrupted", err=True)
         raise SystemExit(130) from None
     except _UsageError as error:
-        message = error.format_message().strip().rstrip(".")
+        message = error.format_message().strip().rstrip(".") + _given_value(error)
         if message and "\n" not in message:  # else it is the whole help, for who gave nothing, and was shown
             where = "dapsgd" if error.ctx is None else error.ctx.command_path
             typer.echo(f"error: {message[:1].lower()}{message[1:]}; see {where} --help", err=True)

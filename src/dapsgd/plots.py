@@ -26,6 +26,7 @@ __all__ = ["COLOURS", "check_picture", "plot_coef", "plot_cv", "plot_path", "plo
 Array = np.ndarray[Any, Any]
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
+_GREYISH = 0.1  # how little red, green and blue differ in a colour that could be that of the other lines
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
 _SHADES = (COLOURS["dap"], "#56B4E9")  # of neighbouring groups
 
@@ -180,7 +181,7 @@ def _draw_lines(
 
 def _colours(names: list[str], palette: dict[str, Any]) -> list[Any]:
     """Return a colour for each name: the one that it had before, unless another name here has it; all are different."""
-    free = list(pyplot().get_cmap("tab10").colors)
+    free = [colour for colour in pyplot().get_cmap("tab10").colors if max(colour) - min(colour) > _GREYISH]
     found = []
     for name in names:
         colour = palette.get(name)

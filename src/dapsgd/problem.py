@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -34,6 +35,7 @@ __all__ = ["Problem"]
 Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 16  # rows of a parameter
+_LOST = 1e-3  # of the spread of the targets, by rounding them
 
 
 class Problem:
@@ -129,6 +131,7 @@ class Problem:
         if hasattr(type(self.loss), "check_targets"):
             targets = self.loss.check_targets(targets)
         try_loss(self.loss, targets)
+        _warn_of_rounding(y, targets)
         single = targets.ndim == 1
         return np.array(targets.reshape(self.n, -1), dtype=self.dtype, order="C"), single
 
@@ -459,6 +462,20 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return as_html("Problem", about_problem(self))
+
+
+def _warn_of_rounding(y: Any, targets: Array) -> None:
+    """Warn if targets lose what they differ by when they take the precision of X."""
+    given = np.asarray(y)
+    if given.dtype.kind != "f" or given.dtype.itemsize <= targets.dtype.itemsize:
+        return
+    given = given.reshape(targets.shape)
+    lost = np.abs(given - targets).max(axis=0, initial=0.0)
+    if (lost > _LOST * given.std(axis=0)).any() and (given != given[:1]).any():
+        warnings.warn(
+            f"y loses digits as it takes the precision of X, {targets.dtype}; subtract a constant from y, or use float64 for X",
+            stacklevel=4,
+        )
 
 
 def add_multiple(target: Array, factor: float, source: Array) -> None:

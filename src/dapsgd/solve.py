@@ -11,7 +11,16 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from ._calls import has_trait
-from ._checks import all_finite, finite_array, flag, known_name, non_negative, non_negative_integer, positive_integer
+from ._checks import (
+    all_finite,
+    finite_array,
+    flag,
+    known_name,
+    non_negative,
+    non_negative_integer,
+    positive_integer,
+    suggesting,
+)
 from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_handle
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory, set_aside
@@ -64,6 +73,7 @@ def _speaking_of_overflow(function: Callable[P, Result]) -> Callable[P, Result]:
     return call
 
 
+@suggesting
 @_speaking_of_overflow
 def solve(
     problem: Problem,

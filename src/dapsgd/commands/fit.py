@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,12 +80,10 @@ def run(
         "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset, example)
-    if not progress:
-        logging.getLogger("dapsgd").setLevel(logging.ERROR)  # not even that it compiles
     model._kept = kept
     start = time.perf_counter()
     X, scaling = standardize(dataset.X, bool(model.fit_intercept)) if scaled else (dataset.X, None)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), nullcontext() if progress else _silence():
         warnings.simplefilter("ignore")  # that it did not converge is said by the caller
         model.fit(X, dataset.y)
     seconds = time.perf_counter() - start
@@ -121,6 +120,18 @@ def run(
         "out": str(out),
         **({"pictures": {name: str(path) for name, path in pictures.items()}} if pictures else {}),
     }
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Do not even say that it compiles."""
+    logger = logging.getLogger("dapsgd")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _draw(model: Any, pictures: Mapping[str, Path], names: Any) -> None:

@@ -38,6 +38,7 @@ from .._summaries import (
 from ..auto import asks_for_workers
 from ..full import FULL
 from ..lam_max import best_constant
+from ..losses import Multinomial
 from ..models import NOT_KEPT
 from ..problem import Problem
 from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
@@ -46,6 +47,7 @@ from ..solve import solve
 from ._frames import (
     check_frame,
     has_text_names,
+    in_order,
     listed,
     names_of,
     naming_text,
@@ -178,13 +180,15 @@ class LinearModel(BaseEstimator):
         centre = far_centre(targets, loss, weights) if flag("fit_intercept", self.fit_intercept) else None
         problem = self._pose(X, targets if centre is None else targets - centre, loss, weights)
         problem, means = near(problem) if self._is_plain() else (problem, None)
-        return problem, Origin(means, centre)
+        return problem, Origin(means, centre, isinstance(loss, Multinomial))
 
     def _is_plain(self) -> bool:
         """Tell whether the algorithm takes columns as they are: the reference, and those that look at a few rows at a time."""
-        return self.algorithm == "fista" or self._is_stochastic()
+        return self._is_stochastic() or (isinstance(self.algorithm, str) and self.algorithm == "fista")
 
     def _is_stochastic(self) -> bool:
+        if not isinstance(self.algorithm, str):  # which will be refused
+            return False
         if self.algorithm == "auto":
             return self.step is not None or asks_for_workers(self.batch_size, self.runtime)
         return self.algorithm not in FULL
@@ -326,7 +330,9 @@ class LinearModel(BaseEstimator):
             finite_array("X", read)
         else:
             check_finite_sparse("X", read)
-        result: Array = safe_sparse_dot(read, self.coef_.T, dense_output=True) + self.intercept_
+        product = safe_sparse_dot(read, self.coef_.T, dense_output=True)
+        # In double precision: an intercept far from zero has digits that single precision would round away.
+        result: Array = np.add(product, self.intercept_, dtype=np.float64)
         return result
 
     @contextmanager
@@ -358,8 +364,11 @@ class LinearModel(BaseEstimator):
             )
         wrong = f"it also has {listed(others)}" if others else "their order is another one"
         in_file = getattr(self, "metadata_", {}).get("feature_names") == list(names) and has_text_names(X)
-        pick = picked(X, "model.metadata_['feature_names']")
-        remedy = f"{pick} has them" if in_file else f"they are {listed(list(names))}"
+        remedy = f"they are {listed(list(names))}"
+        if in_file:
+            remedy = picked(X, "model.metadata_['feature_names']") + " has them"
+        elif not others and in_order(X) == list(names):
+            remedy = "X[sorted(X.columns)] has them in their order"
         raise ValueError(f"X must have the columns of the fit, in their order, and no others; {wrong}\n{remedy}")
 
     def _unnamed(self, X: Any) -> Any:
@@ -480,6 +489,8 @@ class LinearModel(BaseEstimator):
         lines = {"data": f"{rows}{counted(self.n_features_in_, 'column')}"}
         if self.coef_.ndim == 2 and not hasattr(self, "classes_"):
             lines["data"] += f", {counted(len(self.coef_), 'target')}"
+        elif self._target():
+            lines["data"] += f", target {self._target()}"
         lines["penalty"] = self._penalty_text(6)
         if self._scaled:
             lines["scaled"] = SCALED
@@ -525,6 +536,9 @@ class LinearModel(BaseEstimator):
             kind = type(self).__name__
             if name in ("plot_cv", "plot_path"):
                 raise AttributeError(f"{kind} has no {name}, because it tries one strength only; {kind}CV has", name=name)
+            if name in ("predict_proba", "predict_log_proba") and hasattr(self, "classes_"):
+                reason = f"because loss {self.loss!r} gives none; 'logistic' and 'multinomial' do"
+                raise AttributeError(f"{kind} has no {name}, {reason}", name=name)
             if name == "partial_fit":
                 plain = f"{kind.removesuffix('CV')}(alpha=...)"
                 raise AttributeError(f"{kind} has no {name}, because it needs all rows for its folds; {plain} has", name=name)
@@ -538,7 +552,8 @@ class LinearModel(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.non_deterministic = self.algorithm not in ("auto", "fista") and self.workers != 1
+        plain = not isinstance(self.algorithm, str) or self.algorithm in ("auto", "fista")
+        tags.non_deterministic = not plain and self.workers != 1
         return tags
 
 

@@ -14,8 +14,10 @@ from .._summaries import counted
 __all__ = [
     "check_frame",
     "has_text_names",
+    "in_order",
     "listed",
     "names_of",
+    "names_of_targets",
     "naming_text",
     "own_names",
     "picked",
@@ -96,6 +98,20 @@ def own_names(X: Any) -> list[str] | None:
     """Return the names of a frame's columns, also if they are numbers, such as wavelengths; None if they are only places."""
     names = names_of(X)
     return None if names is None or names == list(map(str, range(len(names)))) else names
+
+
+def names_of_targets(y: Any) -> list[str] | None:
+    """Return the names of targets: of a frame's columns, or of a series."""
+    name = getattr(y, "name", None)
+    return [name] if isinstance(name, str) and name and getattr(y, "ndim", 1) == 1 else names_of(y)
+
+
+def in_order(X: Any) -> list[str] | None:
+    """Return the names of a frame's columns as they are when it is sorted by them; None if they cannot be."""
+    try:
+        return list(map(str, sorted(X.columns)))
+    except (AttributeError, TypeError):
+        return None
 
 
 def has_text_names(X: Any) -> bool:

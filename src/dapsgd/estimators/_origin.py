@@ -32,6 +32,7 @@ class Origin(NamedTuple):
 
     columns: Array | None = None  # (p,)
     targets: Array | None = None  # () or (q,)
+    classes: bool = False  # whose intercepts are known but for a constant
 
     def inside(self, w: Array, intercept: Any) -> Any:
         """Return the intercept of the problem, given that for the data as given."""
@@ -50,7 +51,9 @@ class Origin(NamedTuple):
         if self.columns is None and self.targets is None:
             return result
         intercept = np.asarray(self.outside(result.x, result.intercept))
-        return replace(result, intercept=intercept.astype(result.x.dtype) if intercept.ndim else float(intercept))
+        if self.classes:  # as they are where nothing was moved
+            intercept = intercept - intercept.mean()
+        return replace(result, intercept=intercept if intercept.ndim else float(intercept))
 
     def restored_path(self, path: Path) -> Path:
         """Return a path with the intercepts for the data as given."""
@@ -88,6 +91,8 @@ def far_centre(targets: Array, loss: Any, weights: Array | None) -> Array | None
         return None
     targets = targets.astype(np.float64)
     weights = np.ones(len(targets)) if weights is None else weights.astype(np.float64)
+    if not weights.any():  # which the problem will refuse
+        return None
     with np.errstate(over="ignore", invalid="ignore"):
         centre = middle(targets, weights)
         spread = middle(np.abs(targets - centre), weights)

@@ -51,9 +51,8 @@ def make_penalty(
         try:
             return usable_regularizer(penalty)
         except TypeError as error:
-            raise TypeError(
-                f"penalty must be a name, one of {', '.join(map(repr, REGULARIZERS))}, or an object: {error}"
-            ) from None
+            names = ", ".join(map(repr, REGULARIZERS))
+            raise TypeError(f"{str(error).replace('regularizer', 'penalty', 1)}; or a name: {names}") from None
     if penalty.endswith(NOT_KEPT):
         raise ValueError(
             f"penalty was an object of the class {penalty.removesuffix(NOT_KEPT)}, which the model file does not hold: set it "

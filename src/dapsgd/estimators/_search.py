@@ -71,6 +71,8 @@ class CrossValidated(LinearModel):
     def _search(self, data: Data, loss: Any, classifier: bool) -> None:
         """Score every strength on every fold, choose one, and keep the answer on all rows."""
         known_name("rule", self.rule, ("best", "one_se"))
+        if self.n_jobs is not None and (isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, numbers.Integral)):
+            raise TypeError(f"n_jobs must be None or an integer, such as -1 for all cores; got {self.n_jobs!r}")
         if (data.y == data.y[:1]).all():
             warnings.warn("y is the same in every row: there is nothing to learn, and any strength is as good", stacklevel=3)
         problem, origin = self._pose_near(data.X, data.targets, loss, normalised(data.weights))
@@ -172,13 +174,16 @@ class CrossValidated(LinearModel):
         problem, origin = self._pose_near(kept.X, kept.targets, loss, normalised(kept.weights))
         terms = [self._at(alpha, problem.shape, ratio) for alpha in grid]
         found = origin.restored_path(path_of(problem, grid, terms, **options))
-        judge = Problem(left.X, left.targets, loss, sample_weight=normalised(left.weights), fit_intercept=problem.fit_intercept)
+        centre = 0.0 if origin.targets is None else origin.targets  # beyond which single precision has few digits
+        judge = Problem(
+            left.X, left.targets - centre, loss, sample_weight=normalised(left.weights), fit_intercept=problem.fit_intercept
+        )
         model = copy.copy(self)
         model.__dict__.pop("feature_names_in_", None)  # the rows that a scorer has are an array
         scores = []
         for result in found.results:
             model._store(result.x, result.intercept, problem)
-            scores.append(score(model, judge, left, judge.pack(result.x, result.intercept)))
+            scores.append(score(model, judge, left, judge.pack(result.x, result.intercept - centre)))
         return scores, sum(not result.converged for result in found.results)
 
     def _scorer(self, loss: Any, classifier: bool) -> Score:

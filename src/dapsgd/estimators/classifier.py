@@ -15,6 +15,7 @@ from .._checks import known_name
 from ..losses import Logistic, Multinomial, SquaredHinge
 from ..problem import Problem
 from ._base import LinearModel, normalised
+from ._frames import names_of_targets
 from ._parameters import naming_unknown
 from ._targets import explained
 
@@ -50,6 +51,7 @@ class ClassifierBase(ClassifierMixin, LinearModel):
             X, y = self._read(X, y, reset=reset)
             check_classification_targets(y)
             np.unique(y)  # which compares them
+        self._target_names = names_of_targets(labels) or (None if reset else self._target_names)
         return X, y
 
     def _encode(self, y: Array) -> tuple[Array, Any]:

@@ -14,7 +14,7 @@ from .._summaries import counted
 from ..losses import Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
-from ._frames import names_of
+from ._frames import names_of, names_of_targets
 from ._parameters import naming_unknown
 from ._targets import explained
 
@@ -48,7 +48,7 @@ class RegressorBase(RegressorMixin, LinearModel):
             X, y = self._read(X, y, reset=reset, y_numeric=True, multi_output=True)
             if hasattr(y, "tocsr") or y.dtype.kind not in "biuf":
                 raise TypeError(f"y must hold numbers; got dtype {y.dtype}")
-        self._target_names = names_of(targets) or (None if reset else self._target_names)
+        self._target_names = names_of_targets(targets) or (None if reset else self._target_names)
         return X, y, self._read_weights(X, sample_weight, first=reset)
 
     def _targets_by_name(self, y: Any) -> Any:
@@ -64,7 +64,7 @@ class RegressorBase(RegressorMixin, LinearModel):
     def _store(self, w: Array, intercept: Any, problem: Problem) -> None:
         self.coef_ = np.ascontiguousarray(w.T)
         several = len(problem.shape) == 2
-        self.intercept_ = np.full(problem.shape[1], intercept, problem.dtype) if several else float(intercept)
+        self.intercept_ = np.full(problem.shape[1], intercept, np.float64) if several else float(intercept)
 
     def predict(self, X: Any) -> Array:
         """Predict the targets; for the Poisson loss the expected counts.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import suggesting
 from ._dataset import Dataset
 from ._formats import open_source
 from ._labels import Labels, decode
@@ -15,6 +16,7 @@ from ._source import Column, make_options, no_rows
 __all__ = ["read", "read_blocks"]
 
 
+@suggesting
 def read(
     path: Any,
     target: Column | Sequence[Column] | None = None,

@@ -20,6 +20,7 @@ __all__ = ["check_text", "open_lines", "reading_text"]
 _MISREAD_MARK = codecs.BOM_UTF8.decode("cp1252")
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _HEAD = 1 << 12  # bytes that are looked at to guess an encoding
+_PIECE = 1 << 20  # bytes that are decoded at once to see whether it is that one
 
 
 @contextmanager
@@ -62,8 +63,9 @@ def _not_text(path: Path, encoding: str | None, line: int) -> FileFormatError:
     """Return the error that a line is no text in an encoding."""
     likely = _likely(path, encoding or "utf-8")
     which = f"with {argument('encoding')}" if likely is None else f"such as {argument('encoding', likely)}"
+    it = "if it is a CSV file at all, save it" if likely is None else "save the file"
     return FileFormatError(
-        f"{path}: line {line} is not {encoding or 'UTF-8'} text; save the file as UTF-8, or say what it is in, {which}"
+        f"{path}: line {line} is not {encoding or 'UTF-8'} text; {it} as UTF-8, or say what it is in, {which}"
     )
 
 
@@ -76,16 +78,23 @@ def _likely(path: Path, known: str) -> str | None:
         names = ["utf-16"]
     else:
         names = ["utf-16-le", "utf-16-be"] if b"\0" in head else ["utf-8", "cp1252"]
-    return next((name for name in names if name != known and _may_be(head, name)), None)
+    not_again = codecs.lookup(known).name
+    return next((name for name in names if codecs.lookup(name).name != not_again and _may_be(path, name)), None)
 
 
-def _may_be(head: bytes, encoding: str) -> bool:
-    """Tell whether the first bytes of a file are text in an encoding."""
+def _may_be(path: Path, encoding: str) -> bool:
+    """Tell whether a file is text in an encoding, and printable as far as its first bytes go."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    file, _ = open_bytes(path)
     try:
-        text = codecs.getincrementaldecoder(encoding)().decode(head)
+        with file:
+            first = decoder.decode(file.read(_HEAD))
+            while piece := file.read(_PIECE):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
     except UnicodeError:
         return False
-    return all(sign.isprintable() or sign.isspace() for sign in text.removeprefix("\ufeff"))
+    return all(sign.isprintable() or sign.isspace() for sign in first.removeprefix("\ufeff"))
 
 
 def _undecodable(path: Path, encoding: str) -> int:
