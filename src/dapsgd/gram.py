@@ -42,7 +42,8 @@ _SPANS = 4  # of rows, each with sums of its own
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
 _ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
 _ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows may be off, before blocks are added up
-_LITTLE = 0.6  # of what the tolerance asks for
+_LITTLE = 0.6  # of what the tolerance asks for, may be rounding; together with the next it is less than all of it
+_GOAL = 0.25  # of the tolerance: an iteration more costs little next to the matrix
 _DEPENDENT = 1e-11  # a share of a column's square, to which it is a combination of others
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
@@ -220,7 +221,7 @@ def _accelerate(
     step = longest_step(gram.norm, np.float64)
     W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
-    Y, goal, momentum = W, 0.5 * tol, _Momentum(gram)
+    Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
     certified, look_below = has_gap(problem), math.inf
     if certified and not W.any() and _is_small(at_zero := _bound(problem, gram, W), tol):  # as good an answer as any
         x = _packed(problem, gram, W)
