@@ -820,7 +820,7 @@ def test_missing_values_of_pandas_among_targets_are_found():
 
 
 def test_an_error_about_the_rows_is_not_taken_for_one_about_the_targets():
-    with pytest.raises(ValueError, match="Expected 2D array"):
+    with pytest.raises(ValueError, match="X must have two dimensions"):
         DAPRegressor().fit(Y, Y)
     with pytest.raises(ValueError, match="X must not contain NaN"):
         DAPRegressor().fit(np.full_like(X, np.nan), Y)
@@ -903,7 +903,7 @@ def test_text_in_arrays_is_refused():
 @pytest.mark.parametrize("one", [lambda row: row, lambda row: row.tolist()])
 def test_a_row_that_is_no_matrix(one):
     for use in (DAPRegressor().fit, DAPRegressor().partial_fit):
-        with pytest.raises(ValueError, match=r"Expected 2D array(?s:.*)reshape\(1, -1\)"):
+        with pytest.raises(ValueError, match=r"X must have two dimensions.* (X.reshape\(1, -1\)|\[X\]) if they are one row"):
             use(one(X[0]), Y[:1])
 
 
@@ -1015,3 +1015,55 @@ def test_targets_far_from_zero_are_reached_by_single_rows(algorithm):
 def test_a_score_that_does_not_fit_is_named():
     with pytest.raises(ValueError, match="scoring='accuracy' cannot judge DAPRegressorCV"):
         DAPRegressorCV("l1", scoring="accuracy", alphas=3, cv=3).fit(X, Y)
+
+
+def test_names_of_series_and_of_numbered_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=range(900, 900 + 5 * X.shape[1], 5))
+    model = DAPRegressor("l1", 0.05).fit(frame, pd.Series(Y, name="octane"))
+    assert "octane" in str(model)
+    with pytest.raises(ValueError, match=r"their order is another one\nX\[sorted\(X.columns\)\] has them in their order"):
+        model.predict(frame[frame.columns[::-1]])
+    with pytest.raises(TypeError, match="X must hold real numbers; got dtype object: column 'id' is text; code it as numbers"):
+        ds.Problem(frame.assign(id="a"), Y)
+
+
+def test_wrong_options_are_answered_with_right_ones(tmp_path):
+    problem = ds.Problem(X, Y)
+    with pytest.raises(TypeError, match=r"solve has no option 'max_iters' \(did you mean max_iter\?\)"):
+        ds.solve(problem, max_iters=3)
+    with pytest.raises(TypeError, match="read has no option 'sep'; it has path, target, drop"):
+        ds.io.read(tmp_path / "t.csv", sep=";")
+    with pytest.raises(
+        TypeError, match=r"^penalty must be an object such as .*, not the class FusedLasso itself; or a name: 'zero'"
+    ):
+        DAPRegressor(ds.FusedLasso).fit(X, Y)
+    with pytest.raises(TypeError, match="n_jobs must be None or an integer, such as -1 for all cores; got 'x'"):
+        DAPRegressorCV(n_jobs="x").fit(X, Y)
+    hinge = DAPClassifier(loss="squared_hinge").fit(X, Y > 0.0)
+    with pytest.raises(AttributeError, match="DAPClassifier has no predict_proba, because loss 'squared_hinge' gives none"):
+        hinge.predict_proba(X)
+
+
+@pytest.mark.parametrize(
+    ("given", "column", "row"),
+    [
+        (Y, r"X.reshape\(-1, 1\)", r"X.reshape\(1, -1\)"),
+        (Y.tolist(), r"\[\[x\] for x in X\]", r"\[X\]"),
+        ("pandas", r"X.to_frame\(\)", r"X.to_frame\(\).transpose\(\)"),
+        ("polars", r"X.to_frame\(\)", r"X.to_frame\(\).transpose\(\)"),
+    ],
+)
+def test_a_single_column_is_not_printed_but_reshaped(given, column, row):
+    values = pytest.importorskip(given).Series(Y) if isinstance(given, str) else given
+    message = f"got one, of {len(Y)} values. Reshape your data: {column} if they are one column, {row} if they are one row$"
+    model = DAPRegressor("l1", 0.1).fit(X, Y)
+    for call in (lambda: DAPRegressor().fit(values, Y), lambda: model.predict(values)):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize("given", [None, 3.0, "abc", np.float64(3.0)])
+def test_a_single_value_is_no_table(given):
+    with pytest.raises(ValueError, match="X must be a table of numbers, rows and columns; got"):
+        DAPRegressor().fit(given, Y)

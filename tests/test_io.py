@@ -578,6 +578,15 @@ def test_bad_arrays_are_named_before_memory_is_asked_for(tmp_path):
             io.read(path, "y")
 
 
+def test_names_are_not_read_with_options_of_another_kind_of_file(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    write_arrow(tmp_path / "x.parquet", columns())
+    (tmp_path / "x.svm").write_text("1 1:2\n")
+    for name, kind in (("x.npy", "an NPY file"), ("x.parquet", "a Parquet file"), ("x.svm", "an svmlight file")):
+        with pytest.raises(ValueError, match=f"decimal means nothing for {kind}"):
+            io.column_names(tmp_path / name, decimal=",")
+
+
 CALLS = {
     "path": (lambda p: io.read(7), TypeError, "path"),
     "no file": (lambda p: io.read(p.with_name("none.csv")), FileNotFoundError, "none.csv"),

@@ -289,38 +289,3 @@ def test_intercepts_of_classes_add_up_to_zero_wherever_columns_are():
     )
     assert abs(plain.intercept_.sum()) < 1e-6
     np.testing.assert_allclose(plain.decision_function(shifted), auto.decision_function(shifted), atol=1e-2)
-
-
-def test_names_of_series_and_of_numbered_columns():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame(NEAR, columns=range(900, 900 + 5 * P, 5))
-    model = DAPRegressor("l1", 0.05).fit(frame, pd.Series(Y, name="octane"))
-    assert "octane" in str(model)
-    with pytest.raises(ValueError, match=r"their order is another one\nX\[sorted\(X.columns\)\] has them in their order"):
-        model.predict(frame[frame.columns[::-1]])
-    with pytest.raises(TypeError, match="X must hold real numbers; got dtype object: column 'id' is text; code it as numbers"):
-        ds.Problem(frame.assign(id="a"), Y)
-
-
-def test_wrong_options_are_answered_with_right_ones(tmp_path):
-    problem = problem_of(NEAR)
-    with pytest.raises(TypeError, match=r"solve has no option 'max_iters' \(did you mean max_iter\?\)"):
-        ds.solve(problem, max_iters=3)
-    with pytest.raises(TypeError, match="read has no option 'sep'; it has path, target, drop"):
-        ds.io.read(tmp_path / "t.csv", sep=";")
-    with pytest.raises(
-        TypeError, match=r"^penalty must be an object such as .*, not the class FusedLasso itself; or a name: 'zero'"
-    ):
-        DAPRegressor(ds.FusedLasso).fit(NEAR, Y)
-    with pytest.raises(TypeError, match="n_jobs must be None or an integer, such as -1 for all cores; got 'x'"):
-        DAPRegressorCV(n_jobs="x").fit(NEAR, Y)
-    hinge = DAPClassifier(loss="squared_hinge").fit(NEAR, Y > 0.0)
-    with pytest.raises(AttributeError, match="DAPClassifier has no predict_proba, because loss 'squared_hinge' gives none"):
-        hinge.predict_proba(NEAR)
-
-
-def test_a_result_says_what_it_lacks():
-    missed = ds.solve(problem_of(FAR, Y + 85.0), "dap-sgd", workers=1, seed=0)
-    assert not missed.converged
-    assert "no: it takes more passes, columns that are centred and of one size, or algorithm='auto'" in str(missed)
-    assert "it takes more passes" not in str(ds.solve(problem_of(NEAR), "dap-sgd", workers=1, seed=0, tol=0.0, max_iter=10))

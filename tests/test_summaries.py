@@ -344,3 +344,14 @@ def test_one_worker_is_explained_where_there_is_never_another(fit, algorithm, wo
     assert result.algorithm == algorithm
     (line,) = (line for line in str(result).splitlines() if line.split()[0] == "work")
     assert line.endswith(f" s, {said}")
+
+
+def test_a_result_says_what_it_lacks():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 8))
+    near = ds.Problem(X, X[:, 0], regularizer=ds.L1(0.01), fit_intercept=True)
+    far = ds.Problem(X + 100.0, X[:, 0] + 85.0, regularizer=ds.L1(0.01), fit_intercept=True)
+    missed = ds.solve(far, "dap-sgd", workers=1, seed=0)
+    assert not missed.converged
+    assert "no: it takes more passes, columns that are centred and of one size, or algorithm='auto'" in str(missed)
+    assert "it takes more passes" not in str(ds.solve(near, "dap-sgd", workers=1, seed=0, tol=0.0, max_iter=10))

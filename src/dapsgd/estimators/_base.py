@@ -46,16 +46,13 @@ from ..result import Result
 from ..solve import solve
 from ._frames import (
     check_frame,
-    has_text_names,
-    in_order,
-    listed,
+    compare_names,
     names_of,
     naming_text,
     own_names,
     picked,
-    refuse_text,
     refuse_text_columns,
-    refuse_twice,
+    refuse_unusable,
 )
 from ._hindrances import Hindrances, find_hindrances
 from ._origin import Origin, far_centre, near
@@ -123,13 +120,12 @@ class LinearModel(BaseEstimator):
 
     def _read(self, X: Any, y: Any, *, reset: bool = True, **checks: Any) -> tuple[Any, Any]:
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
-        refuse_twice(X)
+        refuse_unusable(X)
         if reset:
             self._column_names = self._summary_in_file = None
             self._first_column, self._scaled = 0, False
             refuse_text_columns(X)
-        refuse_text(X)
-        self._compare_names(X)
+        compare_names(X, self._column_names, getattr(self, "metadata_", {}).get("feature_names"))
         with naming_text(X), self._naming_columns(X):
             read, y = validate_data(self, self._unnamed(X), y, **_READING, reset=reset, **checks)
         check_frame(X, read)
@@ -320,9 +316,8 @@ class LinearModel(BaseEstimator):
     def _predict_linear(self, X: Any) -> Array:
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
-        refuse_twice(X)
-        refuse_text(X)
-        self._compare_names(X)
+        refuse_unusable(X)
+        compare_names(X, self._column_names, getattr(self, "metadata_", {}).get("feature_names"))
         with naming_text(X), self._naming_columns(X):
             read = validate_data(self, self._unnamed(X), **_READING, reset=False)
         check_frame(X, read)
@@ -350,26 +345,6 @@ class LinearModel(BaseEstimator):
                 raise ValueError(str(error).rstrip() + hint) from None
             remedy = f"{picked(X, 'list(model.feature_names_in_)')} has the columns of the fit, in their order"
             raise ValueError(f"{str(error).rstrip()}\n{remedy}") from None
-
-    def _compare_names(self, X: Any) -> None:
-        """Raise if a frame has other columns than the fit, or another order, where scikit-learn does not know their names."""
-        names, there = self._column_names, own_names(X)
-        if names is None or there is None or list(names) == there:
-            return
-        missing, others = [name for name in names if name not in there], [name for name in there if name not in names]
-        if missing:
-            hint = rename_hint(missing[0], others)
-            raise ValueError(
-                f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {listed(missing)}{hint}"
-            )
-        wrong = f"it also has {listed(others)}" if others else "their order is another one"
-        in_file = getattr(self, "metadata_", {}).get("feature_names") == list(names) and has_text_names(X)
-        remedy = f"they are {listed(list(names))}"
-        if in_file:
-            remedy = picked(X, "model.metadata_['feature_names']") + " has them"
-        elif not others and in_order(X) == list(names):
-            remedy = "X[sorted(X.columns)] has them in their order"
-        raise ValueError(f"X must have the columns of the fit, in their order, and no others; {wrong}\n{remedy}")
 
     def _unnamed(self, X: Any) -> Any:
         """Return the numbers of a frame whose names were compared: scikit-learn, which knows none, would warn of them."""

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from .._checks import all_finite
+from .._checks import all_finite, rename_hint
 from .._summaries import counted
 
 __all__ = [
     "check_frame",
-    "has_text_names",
-    "in_order",
+    "compare_names",
     "listed",
     "names_of",
     "names_of_targets",
     "naming_text",
     "own_names",
     "picked",
-    "refuse_text",
     "refuse_text_columns",
-    "refuse_twice",
+    "refuse_unusable",
 ]
 
 
@@ -68,6 +66,13 @@ def refuse_text_columns(X: Any) -> None:
         raise not_numbers(text)
 
 
+def refuse_unusable(X: Any) -> None:
+    """Raise if X is no table of numbers, or if two of its columns have one name."""
+    refuse_twice(X)
+    refuse_flat(X)
+    refuse_text(X)
+
+
 def refuse_text(X: Any) -> None:
     """Raise if an array or a list of lists has text in its first row: NumPy would take digits for numbers."""
     listed = isinstance(X, (list, tuple))
@@ -77,6 +82,27 @@ def refuse_text(X: Any) -> None:
     text = next((value for value in row if isinstance(value, (str, bytes))), None)
     if text is not None:
         raise ValueError(f"X must hold numbers only; got the text {str(text)!r}: code its column as numbers, or drop it")
+
+
+def refuse_flat(X: Any) -> None:
+    """Raise if X is a single value, a row or a column: scikit-learn would print all of it."""
+    if X is None or np.isscalar(X):
+        raise ValueError(f"X must be a table of numbers, rows and columns; got {X!r:.80}")
+    flat = len(getattr(X, "shape", ("rows", "columns"))) == 1  # of a list of lists nothing is known yet
+    if isinstance(X, (list, tuple)):
+        flat = len(X) > 0 and np.ndim(X[0]) == 0
+    if not flat:
+        return
+    if hasattr(X, "to_frame"):
+        column, row = "X.to_frame()", "X.to_frame().transpose()"
+    elif hasattr(X, "reshape"):
+        column, row = "X.reshape(-1, 1)", "X.reshape(1, -1)"
+    else:
+        column, row = "[[x] for x in X]", "[X]"
+    raise ValueError(
+        f"X must have two dimensions, rows and columns; got one, of {counted(len(X), 'value')}. Reshape your data: "
+        f"{column} if they are one column, {row} if they are one row"
+    )
 
 
 def refuse_twice(X: Any) -> None:
@@ -106,7 +132,37 @@ def names_of_targets(y: Any) -> list[str] | None:
     return [name] if isinstance(name, str) and name and getattr(y, "ndim", 1) == 1 else names_of(y)
 
 
-def in_order(X: Any) -> list[str] | None:
+def compare_names(X: Any, names: Sequence[str] | None, in_file: Any = None) -> None:
+    """Raise if a frame has other columns than those of the fit, or another order; scikit-learn knows only names that are text.
+
+    Parameters
+    ----------
+    X : array, frame or table
+        What is to be predicted.
+    names : sequence of str, optional
+        The columns of the fit, where scikit-learn does not know them.
+    in_file : list of str, optional
+        The columns of which the file of the model says that it was fitted to them.
+    """
+    there = own_names(X)
+    if names is None or there is None or list(names) == there:
+        return
+    missing, others = [name for name in names if name not in there], [name for name in there if name not in names]
+    if missing:
+        hint = rename_hint(missing[0], others)
+        raise ValueError(
+            f"X lacks {len(missing)} of the {len(names)} columns that the model was fitted to: {listed(missing)}{hint}"
+        )
+    wrong = f"it also has {listed(others)}" if others else "their order is another one"
+    remedy = f"they are {listed(list(names))}"
+    if in_file == list(names) and _has_text_names(X):
+        remedy = picked(X, "model.metadata_['feature_names']") + " has them"
+    elif not others and _in_order(X) == list(names):
+        remedy = "X[sorted(X.columns)] has them in their order"
+    raise ValueError(f"X must have the columns of the fit, in their order, and no others; {wrong}\n{remedy}")
+
+
+def _in_order(X: Any) -> list[str] | None:
     """Return the names of a frame's columns as they are when it is sorted by them; None if they cannot be."""
     try:
         return list(map(str, sorted(X.columns)))
@@ -114,7 +170,7 @@ def in_order(X: Any) -> list[str] | None:
         return None
 
 
-def has_text_names(X: Any) -> bool:
+def _has_text_names(X: Any) -> bool:
     """Tell whether the names of a frame's columns are text."""
     return all(isinstance(name, str) for name in getattr(X, "column_names", None) or X.columns)
 

@@ -14,9 +14,9 @@ from ._columns import pick
 from ._dataset import Array
 from ._source import BLOCK_BYTES, Block, Options, Skipped, Source, Table, UnusableError, empty_columns, missing_value, reading
 
-__all__ = ["look", "open_source"]
+__all__ = ["USED", "look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "dtype", "skip_missing", "keep"})
+USED = frozenset({"target", "drop", "features", "dtype", "skip_missing", "keep"})
 
 
 def pyarrow() -> Any:
@@ -63,7 +63,6 @@ def look(path: Path, options: Options) -> Table:
 
 def open_source(path: Path, options: Options) -> Source:
     """Open a table for reading."""
-    options.check(path, f"a {_kind(path)} file", _USED)
     pa = pyarrow()
     schema = _schema(path)
     picked = pick(path, schema.names, len(schema.names), options)

@@ -31,9 +31,9 @@ from ._source import (
 )
 from ._text import open_lines, reading_text
 
-__all__ = ["look", "open_source"]
+__all__ = ["USED", "look", "open_source"]
 
-_USED = frozenset({"target", "drop", "features", "dtype", "skip_missing", "keep", *TEXT_OPTIONS})
+USED = frozenset({"target", "drop", "features", "dtype", "skip_missing", "keep", *TEXT_OPTIONS})
 _ARROW_BLOCK = 1 << 20  # bytes: pyarrow reads some thirty of these ahead
 _WORTH_ARROW = 1 << 20  # bytes: importing pyarrow takes as long as reading this
 
@@ -46,7 +46,6 @@ def look(path: Path, options: Options) -> Table:
 
 def open_source(path: Path, options: Options) -> Source:
     """Open a table for reading."""
-    options.check(path, "a CSV file", _USED)
     layout = look_at(path, options)
     _check_width(path, layout, options)
     picked = pick(path, layout.names, layout.width, options, layout.first)

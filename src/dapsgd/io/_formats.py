@@ -18,14 +18,17 @@ class Format(NamedTuple):
     """A kind of file."""
 
     name: str
+    called: str
+    used: frozenset[str]  # the options that mean something for it
     open: Callable[[Path, Options], Source]
     look: Callable[[Path, Options], Table] | None = None
     gzip: bool = False  # may be compressed
 
 
-_CSV = Format("csv", _csv.open_source, _csv.look, gzip=True)
-_SVMLIGHT = Format("svmlight", _svmlight.open_source, gzip=True)
-_COLUMNS = Format("arrow", _arrow.open_source, _arrow.look)
+_CSV = Format("csv", "a CSV file", _csv.USED, _csv.open_source, _csv.look, gzip=True)
+_SVMLIGHT = Format("svmlight", "an svmlight file", _svmlight.USED, _svmlight.open_source, gzip=True)
+_PARQUET = Format("arrow", "a Parquet file", _arrow.USED, _arrow.open_source, _arrow.look)
+_ARROW = _PARQUET._replace(called="an Arrow file")
 
 ENDINGS: dict[str, Format] = {
     ".csv": _CSV,
@@ -34,12 +37,12 @@ ENDINGS: dict[str, Format] = {
     ".svm": _SVMLIGHT,
     ".svmlight": _SVMLIGHT,
     ".libsvm": _SVMLIGHT,
-    ".npy": Format("npy", _numpy.open_npy, _numpy.look_npy),
-    ".npz": Format("npz", _numpy.open_npz),
-    ".parquet": _COLUMNS,
-    ".pq": _COLUMNS,
-    ".arrow": _COLUMNS,
-    ".feather": _COLUMNS,
+    ".npy": Format("npy", "an NPY file", _numpy.USED_OF_NPY, _numpy.open_npy, _numpy.look_npy),
+    ".npz": Format("npz", "an NPZ file", _numpy.USED_OF_NPZ, _numpy.open_npz),
+    ".parquet": _PARQUET,
+    ".pq": _PARQUET,
+    ".arrow": _ARROW,
+    ".feather": _ARROW,
 }
 
 
@@ -72,7 +75,9 @@ def format_of(path: Path) -> Format:
 def open_source(path: Any, options: Options) -> Source:
     """Open a file of any kind."""
     path = check_path(path)
-    return format_of(path).open(path, options)
+    found = format_of(path)
+    options.check(path, found.called, found.used)
+    return found.open(path, options)
 
 
 def column_names(
@@ -95,7 +100,9 @@ def column_names(
     """
     options = make_options(header=header, decimal=decimal, encoding=encoding, skip_lines=skip_lines)
     path = check_path(path)
-    return None if format_of(path).look is None else layout(path, options).names
+    found = format_of(path)
+    options.check(path, found.called, found.used)
+    return None if found.look is None else found.look(path, options).names
 
 
 def layout(path: Path, options: Options) -> Table:

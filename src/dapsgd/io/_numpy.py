@@ -20,10 +20,10 @@ from ._columns import pick
 from ._dataset import Array
 from ._source import BLOCK_BYTES, Block, Options, Source, Table, WidthError, reading
 
-__all__ = ["Header", "look_npy", "open_npy", "open_npz", "read_header", "stored_array"]
+__all__ = ["USED_OF_NPY", "USED_OF_NPZ", "Header", "look_npy", "open_npy", "open_npz", "read_header", "stored_array"]
 
-_MATRIX = frozenset({"target", "drop", "dtype"})
-_ARCHIVE = frozenset({"target", "dtype", "n_features"})
+USED_OF_NPY = frozenset({"target", "drop", "dtype"})
+USED_OF_NPZ = frozenset({"target", "dtype", "n_features"})
 _LONGEST_HEADER = 1 << 16
 _MOST_DEFLATED = 1100  # zlib cannot make more bytes of one
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other ways of packing take as much memory as the file tells them to
@@ -108,7 +108,6 @@ def look_npy(path: Path, options: Options) -> Table:
 
 def open_npy(path: Path, options: Options) -> Source:
     """Open a matrix for reading; targets are columns of it."""
-    options.check(path, "an NPY file", _MATRIX)
     header = _look(path)
     matrix = header.map(path)
     picked = pick(path, None, header.shape[1], options)
@@ -210,7 +209,6 @@ def stored_array(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
 
 def open_npz(path: Path, options: Options) -> Source:
     """Open an archive with X, dense or the parts of a CSR matrix, and the target."""
-    options.check(path, "an NPZ file", _ARCHIVE)
     with reading(path, "NPZ", *_ERRORS), zipfile.ZipFile(path) as archive:
         entries = {name[:-4] for name in archive.namelist() if name.endswith(".npy")}
         prefix = next((p for p in ("X_", "") if {f"{p}data", f"{p}indices", f"{p}indptr", f"{p}shape"} <= entries), None)

@@ -14,9 +14,9 @@ from .._arguments import argument
 from ..errors import FileFormatError
 from ._source import BLOCK_BYTES, Block, Options, Source, WidthError, open_bytes, reading
 
-__all__ = ["open_source"]
+__all__ = ["USED", "open_source"]
 
-_USED = frozenset({"zero_based", "n_features", "dtype"})
+USED = frozenset({"zero_based", "n_features", "dtype"})
 _PLAUSIBLE = 1 << 24  # columns; a larger index than this and than the file's bytes is taken for a mistake
 _LARGEST = 2**31 - 2
 
@@ -27,7 +27,6 @@ def open_source(path: Path, options: Options) -> Source:
         raise ValueError(
             f"{argument('target')} means nothing for an svmlight file, whose first field is the target; leave it out for {path}"
         )
-    options.check(path, "an svmlight file", _USED)
     most = _LARGEST if options.n_features else max(_PLAUSIBLE, path.stat().st_size)
     dtype = np.dtype(options.dtype or "float64")
 
