@@ -75,6 +75,7 @@ def is_method(thing):
     """Tell whether an entry of a class is a method of its own, and not one that scikit-learn put there."""
     if isinstance(thing, (staticmethod, classmethod)):
         thing = thing.__func__
+    thing = getattr(thing, "fn", thing)  # of a method that only some models have, such as predict_proba
     return inspect.isfunction(thing) and thing.__module__.startswith("dapsgd.") and bool(thing.__doc__)
 
 
