@@ -216,3 +216,10 @@ def test_callbacks_print_themselves(tmp_path):
     assert repr(ds.callbacks.CSVLog("run.csv")) == "CSVLog('run.csv', append=False)"
     assert repr(ds.callbacks.LivePlot()) == "LivePlot('objective', 'seconds')"
     assert repr(ds.callbacks.EarlyStopping(np.eye(3), np.zeros(3))) == "EarlyStopping(3 rows, patience=5, min_delta=0)"
+
+
+def test_a_live_plot_looks_at_its_path_at_once(tmp_path):
+    with pytest.raises(ValueError, match="LivePlot: path must end in one of"):
+        ds.callbacks.LivePlot(path=tmp_path / "live.xyz")
+    with pytest.raises(FileNotFoundError, match=r"LivePlot: path: the folder .* does not exist"):
+        ds.callbacks.LivePlot(path=tmp_path / "none" / "live.png")

@@ -622,3 +622,14 @@ def test_a_checkpoint_that_makes_no_sense(case, tmp_path, monkeypatch):
 def test_how_often_must_make_sense(every):
     with pytest.raises((ValueError, TypeError), match="every"):
         ds.Checkpoint("run.ckpt", every)
+
+
+def test_an_automatic_step_that_depends_on_the_length_of_a_run_is_named(tmp_path):
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    problem = ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1))
+    options = {"workers": 1, "seed": 0, "tol": 0.0, "checkpoint": tmp_path / "run.ckpt"}
+    ds.solve(problem, "dap-sgd", max_passes=2, **options)
+    with pytest.raises(
+        ds.CheckpointError, match=r"step is another one, as it is with another max_passes if it is automatic"
+    ):
+        ds.solve(problem, "dap-sgd", max_passes=4, resume=True, **options)

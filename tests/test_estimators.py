@@ -1067,3 +1067,39 @@ def test_a_single_column_is_not_printed_but_reshaped(given, column, row):
 def test_a_single_value_is_no_table(given):
     with pytest.raises(ValueError, match="X must be a table of numbers, rows and columns; got"):
         DAPRegressor().fit(given, Y)
+
+
+@pytest.mark.parametrize("none", [None, np.nan, "pandas"])
+def test_a_column_without_a_group_is_refused(none):
+    none = pytest.importorskip("pandas").NA if isinstance(none, str) else none
+    labels = ["a"] * (P - 1) + [none]
+    for groups in (labels, np.array(labels, dtype=object)):
+        with pytest.raises(ValueError, match=f"labels of groups must be there for each coordinate; that of coordinate {P - 1} is missing or NaN"):
+            DAPRegressor("group_lasso", 0.1, groups=groups).fit(X, Y)
+
+
+def test_groups_that_are_named_in_many_ways():
+    with pytest.raises(TypeError, match="groups given as labels must be all text or all numbers; got 1 and 'a'"):
+        DAPRegressor("group_lasso", 0.1, groups=["a"] * (P - 1) + [1]).fit(X, Y)
+    with pytest.raises(TypeError, match="groups must hold integer indices, not 'c0'; for names of columns give a label"):
+        DAPRegressor("group_lasso", 0.1, groups=[["c0", "c1"], ["c2"]]).fit(X, Y)
+    with pytest.raises(TypeError, match=r"of a dict .*, \[groups\[name\] for name in X.columns\]"):
+        DAPRegressor("group_lasso", 0.1, groups={"c0": "a"}).fit(X, Y)
+
+
+def test_options_of_a_path_and_of_a_search():
+    problem = ds.Problem(X, Y, regularizer=ds.L1(1.0))
+    with pytest.raises(TypeError, match=r"path has no option 'n_lambdas' \(did you mean n_lams\?\)"):
+        ds.path(problem, n_lambdas=5)
+    with pytest.raises(TypeError, match=r"path has no option 'colour'; it has problem, n_lams, eps, lams, progress, algorithm"):
+        ds.path(problem, colour=5)
+    assert ds.path(problem, 3, max_iter=5).coefs.shape[-1] == 3
+    with pytest.raises(ValueError, match=r"rule must be one of 'best', 'one_se'; got '1se' \(did you mean 'one_se'\?\)"):
+        DAPRegressorCV(rule="1se").fit(X, Y)
+    with pytest.raises(ValueError, match="n_jobs must be None or an integer other than 0, such as -1 for all cores; got 0"):
+        DAPRegressorCV(n_jobs=0).fit(X, Y)
+
+
+def test_complex_numbers_are_refused_without_printing_them():
+    with pytest.raises(ValueError, match=r"^X must hold real numbers. Complex data not supported; got dtype complex128$"):
+        DAPRegressor().fit(X * 1j, Y)

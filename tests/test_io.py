@@ -587,8 +587,31 @@ def test_names_are_not_read_with_options_of_another_kind_of_file(tmp_path):
             io.column_names(tmp_path / name, decimal=",")
 
 
+def test_the_index_of_a_frame_is_no_column(tmp_path):
+    path = tmp_path / "x.parquet"
+    write_arrow(path, columns() | {"__index_level_0__": np.arange(len(X))})
+    with pytest.raises(ds.FileFormatError, match=r"is the index of a pandas frame, .* drop='__index_level_0__', or write"):
+        io.read(path, "y")
+    assert io.read(path, "y", drop="__index_level_0__").X.shape == X.shape
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_pipes_and_folders_do_not_become_files(tmp_path):
+    pipe = tmp_path / "pipe.npz"
+    os.mkfifo(pipe)
+    model = ds.DAPRegressor("l1", 0.1).fit(X, Y)
+    with pytest.raises(FileExistsError, match=r"pipe.npz is a device or a pipe, and would become a file"):
+        ds.models.save(model, pipe)
+    assert pipe.is_fifo()
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"folder.npz is a folder, not a file"):
+        ds.models.save(model, tmp_path / "folder.npz")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["folder.npz", "pipe.npz"]
+
+
 CALLS = {
     "path": (lambda p: io.read(7), TypeError, "path"),
+    "data as path": (lambda p: io.read(X), TypeError, r"path must be the name of a file; got array(?s:.{0,60})$"),
     "no file": (lambda p: io.read(p.with_name("none.csv")), FileNotFoundError, "none.csv"),
     "target type": (lambda p: io.read(p, 1.5), TypeError, "target"),
     "target bool": (lambda p: io.read(p, True), TypeError, "target"),
@@ -601,6 +624,7 @@ CALLS = {
     "decimal": (lambda p: io.read(p, decimal=";"), ValueError, "decimal must be a point or a comma; got ';'"),
     "encoding": (lambda p: io.read(p, encoding="cp1251x"), ValueError, r"encoding must be .*; got 'cp1251x' \(did you mean"),
     "encoding of Windows alone": (lambda p: io.read(p, encoding="ansii"), ValueError, "did you mean 'ascii'"),
+    "encoding nearly right": (lambda p: io.read(p, encoding="utf-9"), ValueError, r"\(did you mean 'utf-8'\?\)"),
     "encoding type": (lambda p: io.read(p, encoding=7), TypeError, "encoding must be the name of an encoding .*; got 7$"),
     "encoding of bytes": (lambda p: io.read(p, encoding="hex"), ValueError, "got 'hex', which is not for files of text"),
     "encoding of names": (lambda p: io.read(p, encoding="idna"), ValueError, "got 'idna', which is not for files of text"),

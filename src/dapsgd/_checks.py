@@ -142,9 +142,11 @@ def meant(asked: str, names: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
-def suggesting(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """Decorate a function so that an option which it does not have is answered with one that it has."""
+def suggesting(function: Callable[Given, Answer], beyond: Callable[..., Any] | None = None) -> Callable[Given, Answer]:
+    """Decorate a function so that an option which it does not have is answered with one that it, or ``beyond``, has."""
     known = list(inspect.signature(function).parameters)
+    if beyond is not None:
+        known = list(dict.fromkeys([*known[:-1], *inspect.signature(beyond).parameters]))
 
     @functools.wraps(function)
     def call(*args: Given.args, **kwargs: Given.kwargs) -> Answer:

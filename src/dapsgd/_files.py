@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["replacing", "replacing_folder", "sweep", "write_text"]
+__all__ = ["check_replaceable", "replacing", "replacing_folder", "sweep", "write_text"]
 
 
 @contextmanager
@@ -30,6 +30,7 @@ def replacing(path: Any, ending: str = "") -> Iterator[Path]:
     [('note.txt', 'whole')]
     """
     path = Path(os.path.realpath(path))  # through a link, to the file it stands for
+    check_replaceable(path)
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.part{path.suffix or ending}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist")
@@ -44,6 +45,14 @@ def replacing(path: Any, ending: str = "") -> Iterator[Path]:
         raise type(error)(error.errno, error.strerror, str(path)) from None  # the name that somebody knows
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise if something stands there that is no file: a folder, or a device or a pipe, which must not become one."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a file")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is a device or a pipe, and would become a file; give the name of a file")
 
 
 def sweep(path: Any) -> None:

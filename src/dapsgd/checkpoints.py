@@ -375,7 +375,10 @@ def _compare(path: Path, about: Any, expected: dict[str, Any]) -> None:
     for name in wanted:
         if name not in facts or facts[name] != wanted[name]:
             there, here = (str(side.get(name))[:60] for side in (facts, wanted))
+            differs = f"{there} there and {here} here"
+            if name == "step":  # numbers that say nothing to anybody
+                differs = f"another one, as it is with another {argument('max_passes')} if it is automatic"
             raise CheckpointError(
-                f"{path} is of another run: {name} is {there} there and {here} here; "
+                f"{path} is of another run: {name} is {differs}; "
                 f"ask for the same, or give another file, or {argument('resume', False)} to start from the beginning"
             )

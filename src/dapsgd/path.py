@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._checks import finite_array, flag, positive_integer
+from ._checks import finite_array, flag, positive_integer, suggesting
 from ._points import further, kept_points
 from ._progress import counting
 from .factored import factored
@@ -92,6 +93,7 @@ class Path:
         return f"Path({len(self)} strengths from {self.lams[0]:.4g} to {self.lams[-1]:.4g}, {passes:.4g} passes)"
 
 
+@partial(suggesting, beyond=solve)
 def path(
     problem: Problem, n_lams: int = 50, *, eps: float = 1e-3, lams: Any = None, progress: bool = False, **options: Any
 ) -> Path:

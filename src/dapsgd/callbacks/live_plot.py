@@ -8,7 +8,7 @@ from typing import Any
 from .._checks import known_name, non_negative
 from .._monitor import Checkup
 from .._progress import in_notebook
-from ..plots import plot_trace, pyplot, save
+from ..plots import check_picture, plot_trace, pyplot, save
 from ..result import Trace
 from .logs import numbers_of
 
@@ -46,6 +46,8 @@ class LivePlot:
 
     def __init__(self, y: str = "objective", x: str = "seconds", *, path: Any = None, every: float = 0.5) -> None:
         self.y, self.x = known_name("LivePlot: y", y, Trace.columns()), known_name("LivePlot: x", x, Trace.columns())
+        if path is not None:
+            check_picture(path, "LivePlot: path")
         self.path, self.every = path, non_negative("LivePlot: every", every)
         self._plt = pyplot()
         self.figure: Any = None

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._arguments import argument, by_python
 from .._checks import known_name
+from .._files import check_replaceable
 from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
@@ -191,6 +192,7 @@ def _check_out(out: Path, data: Path) -> None:
         raise ValueError(f"--out must be a file; {out} is a folder")
     if out.exists() and data.exists() and out.samefile(data):
         raise ValueError(f"--out must not be the file of data, {data}")
+    check_replaceable(out)
 
 
 def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Path) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def refuse_unusable(X: Any) -> None:
     refuse_twice(X)
     refuse_flat(X)
     refuse_text(X)
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"X must hold real numbers. Complex data not supported; got dtype {X.dtype}")
 
 
 def refuse_text(X: Any) -> None:

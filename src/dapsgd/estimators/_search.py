@@ -70,9 +70,12 @@ class CrossValidated(LinearModel):
 
     def _search(self, data: Data, loss: Any, classifier: bool) -> None:
         """Score every strength on every fold, choose one, and keep the answer on all rows."""
-        known_name("rule", self.rule, ("best", "one_se"))
-        if self.n_jobs is not None and (isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, numbers.Integral)):
-            raise TypeError(f"n_jobs must be None or an integer, such as -1 for all cores; got {self.n_jobs!r}")
+        known_name("rule", self.rule, ("best", "one_se"), {"1se": "'one_se'", "min": "'best'"})
+        if self.n_jobs is not None:
+            if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, numbers.Integral):
+                raise TypeError(f"n_jobs must be None or an integer, such as -1 for all cores; got {self.n_jobs!r}")
+            if self.n_jobs == 0:
+                raise ValueError("n_jobs must be None or an integer other than 0, such as -1 for all cores; got 0")
         if (data.y == data.y[:1]).all():
             warnings.warn("y is the same in every row: there is nothing to learn, and any strength is as good", stacklevel=3)
         problem, origin = self._pose_near(data.X, data.targets, loss, normalised(data.weights))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,9 @@ from ._numbers import is_number
 from ._source import Column, Options, listed
 
 __all__ = ["Picked", "pick", "pick_kept"]
+
+
+_INDEX = re.compile(r"__index_level_\d+__")  # as pandas calls one without a name
 
 
 class Picked(NamedTuple):
@@ -49,6 +53,11 @@ def pick(path: Path, names: Sequence[str] | None, count: int, options: Options, 
             raise FileFormatError(
                 f"{path}: column {j} has no name in the header; name it, or leave it out with {argument('drop', j)}"
                 + _skip_hint(names, first, not any(map(is_number, first)))
+            )
+        if names is not None and options.features is None and _INDEX.fullmatch(names[j]):
+            raise FileFormatError(
+                f"{path}: column {names[j]!r} is the index of a pandas frame, not one of its columns; leave it out with "
+                f"{argument('drop', names[j])}, or write the file with index=False"
             )
     if not features:
         raise FileFormatError(f"{path} has no column left for X: {count} column(s), of which {len(targets)} are targets")

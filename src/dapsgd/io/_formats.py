@@ -51,7 +51,7 @@ def check_path(path: Any) -> Path:
     try:
         path = Path(os.fspath(path))
     except TypeError:
-        raise TypeError(f"path must be the name of a file; got {path!r}") from None
+        raise TypeError(f"path must be the name of a file; got {path!r:.60}") from None
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     if not path.is_file():

@@ -135,7 +135,7 @@ def _text_encoding(value: Any) -> str | None:
         found = codecs.lookup(value)
     except (LookupError, ValueError):
         known = [name for pair in aliases.items() if "mbcs" not in pair for name in pair]  # which only Windows has
-        near = meant(value, known)
+        near = meant(value, [*(name.replace("_", "-") for name in known), *known])
         raise ValueError(allowed + ("" if near is None else f" (did you mean {near!r}?)")) from None
     if not found._is_text_encoding or found.name in _NOT_OF_FILES:
         raise ValueError(f"{allowed}, which is not for files of text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,16 +82,19 @@ def _check_size(size: int, rows: int) -> int:
 
 def _members(groups: Any, rows: int) -> list[Array]:
     if isinstance(groups, (str, bytes, bool, float, dict)) or groups is None:
-        hint = "; of a dict, the list of its values" if isinstance(groups, dict) else ""
+        hint = ""
+        if isinstance(groups, dict):
+            hint = "; of a dict from names of columns to groups, [groups[name] for name in X.columns]"
         if isinstance(groups, str):
             hint = "; by the beginnings of names, [name.split('_')[0] for name in X.columns]"
-        raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r}{hint}")
+        raise TypeError(f"groups must be an int, a list of index arrays or a label per coordinate; got {groups!r:.80}{hint}")
     if isinstance(groups, np.ndarray):
         if groups.ndim == 2:
             return [_indices(member, rows) for member in groups]
         return _by_label(groups, rows)
     members = list(groups)
     if all(np.ndim(member) == 0 for member in members):
+        _check_labels(members)
         return _by_label(np.asarray(members), rows)
     return [_indices(member, rows) for member in members]
 
@@ -100,9 +104,29 @@ def _by_label(labels: Array, rows: int) -> list[Array]:
         raise ValueError(f"groups given as labels must have one label for each of the {rows} coordinates; got {labels.size}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("groups given as labels must not contain NaN or infinity")
+    if labels.dtype.kind == "O":
+        _check_labels(labels.tolist())
     _, codes = np.unique(labels, return_inverse=True)
     order = np.argsort(codes, kind="stable").astype(np.int64)
     return np.split(order, np.cumsum(np.bincount(codes))[:-1]) if rows else []
+
+
+def _check_labels(labels: list[Any]) -> None:
+    """Raise if a label is missing, or if some are text and others are not: they could not be put in order."""
+    missing = next((j for j, label in enumerate(labels) if _is_missing(label)), None)
+    if missing is not None:
+        raise ValueError(
+            f"labels of groups must be there for each coordinate; that of coordinate {missing} is missing or NaN"
+        )
+    number = next((label for label in labels if isinstance(label, Number)), None)
+    other = next((label for label in labels if not isinstance(label, Number)), None)
+    if number is not None and other is not None:
+        raise TypeError(f"groups given as labels must be all text or all numbers; got {number!r} and {other!r}")
+
+
+def _is_missing(label: Any) -> bool:
+    """Tell whether a label is None, NaN, or what pandas writes for them."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
 
 
 def _indices(member: Any, rows: int) -> Array:
@@ -110,8 +134,9 @@ def _indices(member: Any, rows: int) -> Array:
     if index.ndim != 1 or index.size == 0:
         raise ValueError(f"groups must hold non-empty one-dimensional index arrays; got {member!r}")
     if index.dtype.kind not in "iu":
+        first = index.tolist()[0]
         raise TypeError(
-            f"groups must hold integer indices, not {index[0]!r}; for names of columns give a label per coordinate instead"
+            f"groups must hold integer indices, not {first!r}; for names of columns give a label per coordinate instead"
         )
     if index.min() < 0 or index.max() >= rows:
         raise ValueError(f"groups must hold indices from 0 to {rows - 1}; got {index.min()} to {index.max()}")
