@@ -629,7 +629,5 @@ def test_an_automatic_step_that_depends_on_the_length_of_a_run_is_named(tmp_path
     problem = ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1))
     options = {"workers": 1, "seed": 0, "tol": 0.0, "checkpoint": tmp_path / "run.ckpt"}
     ds.solve(problem, "dap-sgd", max_passes=2, **options)
-    with pytest.raises(
-        ds.CheckpointError, match=r"step is another one, as it is with another max_passes if it is automatic"
-    ):
+    with pytest.raises(ds.CheckpointError, match=r"step is another one, as it is with another max_passes if it is automatic"):
         ds.solve(problem, "dap-sgd", max_passes=4, resume=True, **options)

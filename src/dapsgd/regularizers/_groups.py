@@ -115,9 +115,7 @@ def _check_labels(labels: list[Any]) -> None:
     """Raise if a label is missing, or if some are text and others are not: they could not be put in order."""
     missing = next((j for j, label in enumerate(labels) if _is_missing(label)), None)
     if missing is not None:
-        raise ValueError(
-            f"labels of groups must be there for each coordinate; that of coordinate {missing} is missing or NaN"
-        )
+        raise ValueError(f"labels of groups must be there for each coordinate; that of coordinate {missing} is missing or NaN")
     number = next((label for label in labels if isinstance(label, Number)), None)
     other = next((label for label in labels if not isinstance(label, Number)), None)
     if number is not None and other is not None:
