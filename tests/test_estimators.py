@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import itertools
 import math
 import os
 import pickle
@@ -978,15 +979,71 @@ def test_what_a_search_chose_is_told():
         DAPRegressorCV("l1", alphas=0.1).fit(X, Y)
 
 
-def test_a_name_has_one_colour_in_all_panels():
-    palette = {}
-    first = plots._colours(["a", "b", "c"], palette)
-    second = plots._colours(["c", "d", "a"], palette)
-    assert second[0] == first[2]
-    assert second[2] == first[0]
-    assert len({*first, second[1]}) == 4
-    many = [plots._colours([f"{panel}{k}" for k in range(6)], palette) for panel in "uvw"]
-    assert all(len(set(colours)) == 6 for colours in many)
+def drawn_path(coefs, **options):
+    lams = np.geomspace(1.0, 0.01, coefs.shape[-1])
+    none = np.zeros(len(lams))
+    return plots.plot_path(ds.Path(lams, coefs, none, none, none, []), **options)
+
+
+def test_a_column_has_one_colour_in_all_panels_and_no_two_have_the_same():
+    ends = np.zeros((20, 4))
+    for panel in range(4):  # each has two columns of the panel before
+        ends[4 * panel : 4 * panel + 6, panel] = [3.0, 4.0, 5.0, 6.0, 2.0, 1.0]
+    figure = drawn_path(np.stack([0.0 * ends, ends], axis=-1))
+    named = [(text.get_text(), text.get_color()) for ax in figure.axes for text in ax.texts]
+    assert len(named) == 24
+    assert len(set(named)) == len(dict(named)) == len(set(dict(named).values())) == 18
+    assert all(max(colour) - min(colour) > 0.1 for _, colour in named)  # grey is for other columns
+    plots.pyplot().close("all")
+
+
+def test_a_column_that_is_named_with_others_keeps_its_colour():
+    ends = np.array([[2.0, 2.0], [2.0, 1.0], [0.0, 3.0]])
+    first, second = drawn_path(np.stack([0.0 * ends, ends], axis=-1), names=list("abc")).axes
+    (together,) = first.texts
+    assert together.get_text() == "a and 1 more"
+    assert [text.get_text() for text in second.texts if text.get_color() == together.get_color()] == ["a"]
+    plots.pyplot().close("all")
+
+
+def test_panels_of_a_path_have_one_scale_and_names_are_beside_the_ends():
+    ends = np.array([[10.0, 0.0], [0.0, 0.1]])
+    first, second = drawn_path(np.stack([0.0 * ends, ends], axis=-1)).axes
+    assert first.get_ylim() == second.get_ylim()
+    assert [bool(ax.get_ylabel()) for ax in (first, second)] == [True, False]
+    for ax in (first, second):
+        (text,) = ax.texts
+        low, high = ax.get_ylim()
+        assert text.xyann[1] == pytest.approx((text.xy[1] - low) / (high - low))
+    plots.pyplot().close("all")
+
+
+def test_of_a_band_that_parts_the_branch_with_the_name_stands_out():
+    chosen, ends = np.repeat([1.0, 0.0], [5, 2]), np.array([2.0, 1.0, 1.0, 1.0, 1.2, 0.0, 0.0])
+    (axes,) = drawn_path(np.column_stack([chosen, ends]), chosen=1.0, steps=True).axes
+    (text,) = axes.texts
+    bold = [line for line in axes.lines if line.get_color() == text.get_color()]
+    pale = [line for line in axes.lines if line.get_ydata()[0] == 1.0 and line not in bold]
+    assert [line.get_ydata()[-1] for line in bold] == [text.xy[1]] * 3
+    assert sorted(line.get_ydata()[-1] for line in pale) == [1.2, 2.0]
+    assert max(line.get_linewidth() for line in pale) < min(line.get_linewidth() for line in bold)
+    assert all(min(line.get_color()) > min(text.get_color()) for line in pale)
+    plots.pyplot().close("all")
+
+
+@pytest.mark.parametrize("low", [0.00101, 0.0021, 0.0051, 0.0071])
+@pytest.mark.parametrize("times", [1.5, 2.0, 3.9, 9.0, 13.0, 50.0])
+def test_numbers_of_strengths_do_not_touch_in_narrow_panels(low, times):
+    lams, coefs = np.geomspace(low * times, low, 3), np.ones((1, 3, 3))
+    figure = plots.plot_path(ds.Path(lams, coefs, np.zeros(3), np.zeros(3), np.zeros(3), []), names=["a name of 24 characters"])
+    figure.canvas.draw()
+    axis = figure.axes[0].xaxis
+    left, right = figure.axes[0].bbox.intervalx
+    boxes = [label.get_window_extent() for label in axis.get_ticklabels(which="both") if label.get_text()]
+    seen = sorted((box.x0, box.x1) for box in boxes if left <= (box.x0 + box.x1) / 2.0 <= right)
+    assert len(seen) >= 2
+    assert all(end < start for (_, end), (start, _) in itertools.pairwise(seen))
+    plots.pyplot().close("all")
 
 
 def test_a_search_with_nothing_to_learn_warns():

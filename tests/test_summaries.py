@@ -280,6 +280,24 @@ def test_columns_without_names_have_whole_numbers_below():
     plt.close("all")
 
 
+@pytest.mark.parametrize("place", [0, 1500, 2999])
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_single_bar_among_thousands_is_seen(place, first):
+    coef = np.zeros(3000)
+    coef[place] = 1.0
+    figure = plots.plot_coef(coef, first=first)
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    (bars,) = ax.collections
+    width = bars.get_linewidth()[0] * figure.dpi / 72.0
+    assert width >= 1.5
+    at = ax.transData.transform((first + place, 0.0))[0]
+    left, right = ax.bbox.intervalx
+    assert left + 2.0 * width < at < right - 2.0 * width
+    assert all(first <= tick < first + 3000 for tick in ax.get_xticks())  # a number below is a column
+    plt.close("all")
+
+
 def test_long_names_are_shortened_so_that_they_stay_different():
     names = [f"a long name of a column, number {k} in kilograms" for k in range(12)]
     short = plots.short_names(names)

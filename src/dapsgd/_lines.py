@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Line", "named_ends", "named_lines", "spread"]
+__all__ = ["Branch", "Line", "colour_numbers", "named_branches", "named_lines", "spread"]
 
 Array = np.ndarray[Any, Any]
 
@@ -22,6 +23,13 @@ class Line(NamedTuple):
 
     places: list[int]  # the largest first
     name: str
+
+
+class Branch(NamedTuple):
+    """What the name of a line points at."""
+
+    places: list[int]  # of the line, those that end there
+    end: float
 
 
 def named_lines(values: Array, ends: Array, names: Sequence[str], groups: Any = None, steps: bool = False) -> list[Line]:
@@ -109,8 +117,36 @@ def _by_end(values: Array, ends: Array) -> list[Any]:
     return labels
 
 
-def named_ends(lines: Sequence[Line], ends: Array, steps: bool = False) -> list[float]:
-    """Return for each line the end that its name points at: that of its largest coefficient.
+def colour_numbers(panels: Sequence[Sequence[Line]]) -> list[list[int]]:
+    """Return the number of a colour for each line of each panel: a column has the same one in all panels that colour it.
+
+    Where the lines of two panels share some of their columns only, those have one colour that share the most.
+
+    Examples
+    --------
+    >>> first = [Line([3], "d"), Line([0, 1, 2], "a to c")]
+    >>> second = [Line([2, 4], "c to e"), Line([0, 1], "a to b"), Line([3], "d")]
+    >>> colour_numbers([first, second])
+    [[0, 1], [2, 1, 0]]
+    """
+    known: dict[int, int] = {}  # the colour of each column so far
+    numbers = []
+    for lines in panels:
+        shared = [Counter(known[place] for place in line.places if place in known) for line in lines]
+        wishes = [(times, k, number) for k, counts in enumerate(shared) for number, times in counts.items()]
+        found: dict[int, int] = {}
+        for _, k, number in sorted(wishes, key=lambda wish: -wish[0]):
+            if k not in found and number not in found.values():
+                found[k] = number
+        for k, line in enumerate(lines):
+            number = found.setdefault(k, max([*known.values(), *found.values()], default=-1) + 1)
+            known = dict.fromkeys(line.places, number) | known
+        numbers.append([found[k] for k in range(len(lines))])
+    return numbers
+
+
+def named_branches(lines: Sequence[Line], ends: Array, steps: bool = False) -> list[Branch]:
+    """Return for each line what its name points at: all of it, at the end of its largest coefficient.
 
     If ``steps`` it is where most of the band ends, or the next best place if another name points there.
 
@@ -119,19 +155,22 @@ def named_ends(lines: Sequence[Line], ends: Array, steps: bool = False) -> list[
     >>> import numpy as np
     >>> lines = [Line([0, 1, 2], "a to c"), Line([3, 4, 5], "d to f")]
     >>> ends = np.array([3.0, 1.0, 1.0, 1.0, 1.0, 2.0])
-    >>> named_ends(lines, ends), named_ends(lines, ends, steps=True)
-    ([3.0, 1.0], [1.0, 2.0])
+    >>> named_branches(lines, ends)
+    [Branch(places=[0, 1, 2], end=3.0), Branch(places=[3, 4, 5], end=1.0)]
+    >>> named_branches(lines, ends, steps=True)
+    [Branch(places=[1, 2], end=1.0), Branch(places=[5], end=2.0)]
     """
     if not steps:
-        return [float(ends[line.places[0]]) for line in lines]
-    near, found = _TOUCHING * float(np.abs(ends).max(initial=0.0)), list[float]()
+        return [Branch(line.places, float(ends[line.places[0]])) for line in lines]
+    near, found = _TOUCHING * float(np.abs(ends).max(initial=0.0)), list[Branch]()
     for line in lines:
         there = np.sort(ends[line.places])
         middle = np.median(there)
         parts = np.split(there, np.flatnonzero(np.diff(there) > near) + 1)
         parts.sort(key=lambda part: (-len(part), abs(np.median(part) - middle)))
         places = [float(part[len(part) // 2]) for part in parts]
-        found.append(next((end for end in places if all(abs(end - other) > near for other in found)), places[0]))
+        end = next((end for end in places if all(abs(end - other.end) > near for other in found)), places[0])
+        found.append(Branch([place for place in line.places if abs(ends[place] - end) <= near], end))
     return found
 
 

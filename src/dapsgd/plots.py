@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._files import replacing
-from ._lines import named_ends, named_lines, spread
+from ._lines import Line, colour_numbers, named_branches, named_lines, spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +27,8 @@ Array = np.ndarray[Any, Any]
 
 # Okabe and Ito's colours, told apart also by people who do not see red and green as different.
 _GREYISH = 0.1  # how little red, green and blue differ in a colour that could be that of the other lines
+_DARKEST = 0.55  # share of its brightness that a colour keeps where they are many
+_PALE = 0.45  # share of itself that a colour keeps beside white
 COLOURS = {"dap": "#0072B2", "tap": "#D55E00", "other": "#009E73", "ink": "#333333"}
 _SHADES = (COLOURS["dap"], "#56B4E9")  # of neighbouring groups
 
@@ -43,6 +45,7 @@ _FALLS = 100.0  # times smaller: of an objective that does, nothing could be see
 _FEW_POINTS = 10  # of a trace, which are drawn as such
 _FEW_TICKS = 5  # below a small picture
 _FEW_COLUMNS = 40  # whose names can be read below an axis
+_THINNEST = 1.5  # points of a bar, which can be seen alone among thousands that are zero
 _FEW_GROUPS = 40  # between which lines can be drawn
 _PATH_WIDTHS = {1: 6.0, 2: 5.0, 3: 4.4}  # inches of a panel, by how many are beside each other
 _ACROSS = 80  # small characters, along an axis
@@ -137,16 +140,24 @@ def plot_path(
     lines = -(-targets // columns)
     width = _PATH_WIDTHS[columns]
     figure = pyplot().figure(figsize=(width * columns, 3.8 * lines), layout="constrained")
-    palette: dict[str, Any] = {}  # what has one name has one colour, in all panels
-    for k, ax in enumerate(figure.subplots(lines, columns, squeeze=False).flat):
-        if k >= targets:
-            ax.remove()
-            continue
-        _draw_lines(ax, found.lams, coefs[:, k], names, groups, steps, chosen, palette)
+    axes = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
+    for ax in axes[targets:]:
+        ax.remove()
+    at = -1 if chosen is None else int(np.argmin(np.abs(found.lams - chosen)))
+    named = [
+        named_lines(part[:, at] if part[:, at].any() else part[:, -1], part[:, -1], names, groups, steps)
+        for part in coefs.transpose(1, 0, 2)
+    ]
+    colours = _colours(colour_numbers(named))
+    for k, ax in enumerate(axes[:targets]):
+        _draw_lines(ax, found.lams, coefs[:, k], named[k], colours[k], steps)
         if targets > 1:
             _panel_title(ax, f"target {k}" if titles is None else short_names(titles, 8 * int(width))[k])
-        ax.set_ylabel(short_names([label])[0], parse_math=False)
+        if k % columns == 0:  # they share the axis
+            ax.set_ylabel(short_names([label])[0], parse_math=False)
         _dress_strengths(ax, found.lams, chosen)
+    for k, ax in enumerate(axes[:targets]):  # now that the axis is as high as it will be
+        _name_lines(ax, found.lams[-1], coefs[:, k, -1], named[k], colours[k], steps)
     _legend(figure)
     kind = found.results[0].penalty.partition(" of strength ")[0] if penalty is None and found.results else penalty
     _title(figure, "Coefficients" + _for_target(target) + " along the strength" + (f" of {kind}" if kind else ""))
@@ -155,43 +166,48 @@ def plot_path(
     return figure
 
 
-def _draw_lines(
-    ax: Any, lams: Any, coefs: Any, names: Any, groups: Any, steps: bool, chosen: float | None, palette: dict[str, Any]
-) -> None:
-    """Draw coefficients, a row each, and name the largest at the end of their lines; the others are grey."""
-    at = -1 if chosen is None else int(np.argmin(np.abs(lams - chosen)))
-    lines = named_lines(coefs[:, at] if coefs[:, at].any() else coefs[:, -1], coefs[:, -1], names, groups, steps)
+def _draw_lines(ax: Any, lams: Any, coefs: Any, lines: list[Line], colours: list[Any], steps: bool) -> None:
+    """Draw coefficients, a row each: those of the lines that will be named in colour, the others grey.
+
+    Of a band that has parted at the end, what its name does not point at is thin and pale.
+    """
     rest = np.setdiff1d(np.flatnonzero(coefs.any(axis=1)), [place for line in lines for place in line.places])
     if rest.size:
         label = ["other columns"] + ["_"] * (rest.size - 1)
         ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
-    colours = _colours([line.name for line in lines], palette)
-    for line, colour in reversed(list(zip(lines, colours, strict=True))):  # where lines coincide the first is seen
-        ax.plot(lams, coefs[line.places].T, color=colour, linewidth=1.2)
-    ends, texts = named_ends(lines, coefs[:, -1], steps), short_names([line.name for line in lines])
-    order = np.argsort(ends)
+    branches = named_branches(lines, coefs[:, -1], steps)
+    drawn = list(zip(lines, branches, colours, strict=True))
+    for line, branch, colour in reversed(drawn):  # where lines coincide the first is seen
+        pale = np.setdiff1d(line.places, branch.places)
+        ax.plot(lams, coefs[pale].T, color=_pale(colour), linewidth=0.8)
+        ax.plot(lams, coefs[branch.places].T, color=colour, linewidth=1.2, zorder=2.1)
+
+
+def _name_lines(ax: Any, last: float, ends: Array, lines: list[Line], colours: list[Any], steps: bool) -> None:
+    """Write the names of lines beside their ends, which are at the last strength."""
+    at = [branch.end for branch in named_branches(lines, ends, steps)]
+    texts = short_names([line.name for line in lines])
+    order = np.argsort(at)
     low, high = ax.get_ylim()
-    heights = spread([(ends[k] - low) / (high - low) for k in order])
+    heights = spread([(at[k] - low) / (high - low) for k in order])
     for k, height in zip(order, heights, strict=True):
         style: dict[str, Any] = {"color": colours[k], "fontsize": 8, "va": "center", "parse_math": False}
         lead = {"arrowstyle": "-", "color": colours[k], "linewidth": 0.6, "relpos": (0.0, 0.5), "shrinkB": 0.0}
         place: dict[str, Any] = {"xytext": (1.05, height), "textcoords": "axes fraction", "annotation_clip": False}
-        ax.annotate(texts[k], (lams[-1], ends[k]), arrowprops=lead, **place, **style)
+        ax.annotate(texts[k], (last, at[k]), arrowprops=lead, **place, **style)
 
 
-def _colours(names: list[str], palette: dict[str, Any]) -> list[Any]:
-    """Return a colour for each name: the one that it had before, unless another name here has it; all are different."""
-    free = [colour for colour in pyplot().get_cmap("tab10").colors if max(colour) - min(colour) > _GREYISH]
-    found = []
-    for name in names:
-        colour = palette.get(name)
-        if colour not in free:
-            unused = [one for one in free if one not in palette.values()]
-            colour = (unused or free)[0]
-        free.remove(colour)
-        palette.setdefault(name, colour)
-        found.append(colour)
-    return found
+def _colours(numbers: list[list[int]]) -> list[list[Any]]:
+    """Return a colour for each number, all different and none grey: where they are many, the further ones are darker."""
+    bright = [colour for colour in pyplot().get_cmap("tab10").colors if max(colour) - min(colour) > _GREYISH]
+    most = max(itertools.chain(*numbers), default=0)
+    shades = np.linspace(1.0, _DARKEST, most // len(bright) + 1).tolist()
+    found = [tuple(shade * part for part in colour) for shade in shades for colour in bright]
+    return [[found[number] for number in panel] for panel in numbers]
+
+
+def _pale(colour: Any) -> Any:
+    return tuple(1.0 - _PALE * (1.0 - part) for part in colour)
 
 
 def short_names(names: Any, longest: int = _LONGEST) -> list[str]:
@@ -281,8 +297,9 @@ def plot_coef(
             ax.step(first + np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
         else:
             alive = np.flatnonzero(coefs[k])
-            ax.vlines(first + alive, 0.0, coefs[k, alive], color=colours[alive], linewidth=max(1.0, min(6.0, 300.0 / p)))
-        ax.set_xlim(first - 0.5, first + p - 0.5)
+            ax.vlines(first + alive, 0.0, coefs[k, alive], color=colours[alive], linewidth=max(_THINNEST, min(6.0, 300.0 / p)))
+        margin = max(0.5, 0.01 * p)  # so that the first and the last are seen
+        ax.set_xlim(first - margin, first + p - 1 + margin)
         if not coefs.any():
             ax.set_ylim(-1.0, 1.0)
             ax.text(0.5, 0.55, "all are zero", transform=ax.transAxes, ha="center", color="#666666")
@@ -290,6 +307,8 @@ def plot_coef(
             _mark_groups(ax, groups, runs, first)
         if labels is None:
             ax.xaxis.get_major_locator().set_params(integer=True)
+            ticks = ax.get_xticks()
+            ax.set_xticks(ticks[(ticks >= first) & (ticks < first + p)])  # not of columns that are not there
         else:  # of many columns the names of a few tell where one is
             at = np.arange(p) if below else _few_places(p)
             turned = {"rotation": 90} if below else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
@@ -423,12 +442,22 @@ def _few_ticks(axis: Any) -> None:
 
 
 def _plain_numbers(axis: Any) -> None:
-    """Write 0.4 and 0.6 along a logarithmic axis of less than a decade, which would have powers of ten."""
-    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+    """Write 0.4 and 0.6 along a logarithmic axis with less than two powers of ten, and so few that they do not touch."""
+    from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
     low, high = sorted(axis.get_view_interval())
-    if axis.get_scale() == "log" and high < 10.0 * low:
-        axis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10]))
+    if axis.get_scale() == "log" and np.floor(np.log10(high)) <= np.ceil(np.log10(low)):
+        short = high < 4.0 * low
+        numbers = MaxNLocator(nbins=9, steps=[1, 2, 5, 10]) if short else LogLocator(subs=(1.0, 2.0, 3.0, 5.0, 7.0))
+        found = [tick for tick in numbers.tick_values(low, high) if low <= tick <= high]
+        box, longest = axis.axes.bbox, max((len(f"{tick:g}") for tick in found), default=0)
+        share = (8 * longest + 6) / box.width if axis.axis_name == "x" else 20 / box.height  # points, of which an inch has 72
+        apart = (high / low) ** (share * axis.axes.figure.dpi / 72.0)
+        ticks: list[float] = []
+        for tick in found:
+            if not ticks or tick > ticks[-1] * apart:
+                ticks.append(tick)
+        axis.set_major_locator(FixedLocator(ticks))
         axis.set_major_formatter(ScalarFormatter(useOffset=False))
         axis.set_minor_locator(NullLocator())
 

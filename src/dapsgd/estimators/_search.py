@@ -277,7 +277,8 @@ class CrossValidated(LinearModel):
     def plot_path(self, path: Any = None, names: Any = None) -> Figure:
         """Draw the coefficients, fitted to all rows, against the strength; the largest at the chosen one are named.
 
-        So are groups that are largest there, and the bands that a fused lasso has there.
+        So are groups that are largest there, and the bands that a fused lasso has there; columns of a band that end elsewhere
+        than its name points at are pale. A column has one colour in all panels.
 
         Parameters
         ----------
