@@ -763,6 +763,18 @@ def test_messages_of_the_readers_name_options_here():
     assert "leave it out with --drop\n" in call("fit", "ids.csv", "--target", "y").output
 
 
+@pytest.mark.parametrize("task", [(), ("--task", "regression")])
+def test_a_word_in_the_target_gets_advice_for_a_target(task):
+    write("t.csv", y=[*Y[:8], "high", *Y[9:]])
+    said = "'high' is not a number; correct it, or if the column holds classes, write every one as a word\n"
+    assert f"line 10, column 'y': {said}" in call(*FIT, *task).output
+    write("t.csv", y=["high", *Y[1:]])
+    said = "such as 'high' in line 2; correct it if the column should hold numbers, as most of it does\n"
+    assert said in call(*FIT, *task).output
+    write("t.csv", y=["", *Y[1:]])
+    assert "fill it in, or leave out such rows with --skip-missing\n" in call(*FIT, *task).output
+
+
 def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))

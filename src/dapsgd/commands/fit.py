@@ -18,7 +18,7 @@ from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
 from ..io._formats import check_path, format_of
-from ..io._numbers import misread
+from ..io._numbers import is_number, misread
 from ..io._source import TEXT_OPTIONS, make_options
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
@@ -31,6 +31,7 @@ __all__ = ["run"]
 _REGRESSION = ("squared", "huber", "poisson")
 _CLASSIFICATION = ("logistic", "multinomial", "squared_hinge")
 _ENOUGH_ROWS = 20  # to see that a column counts them
+_ENOUGH_TARGETS = 1000  # to see that most of them are numbers
 _MOST_CLASSES = 20  # that nobody wonders about
 _FEW_VALUES = 10  # of whole numbers, which may stand for classes
 
@@ -233,7 +234,7 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
 
 
 class _Example(NamedTuple):
-    """A target that is text: the first one, and why it is no number if it nearly is one."""
+    """A target that is text: the first one, and what to do if it may be meant as a number."""
 
     shown: str
     advice: str
@@ -249,7 +250,11 @@ def _example(data: Path, dataset: Dataset, reading: dict[str, Any]) -> _Example 
     look = format_of(data).look
     line = None if dataset.skipped or look is None else look(data, looking).first_line
     shown, why = repr(text) + (f" in line {line}" if line else ""), misread(text, decimal)
-    return _Example(shown, "") if why is None else _Example(f"{shown}, which {why[0]}", why[1])
+    if why is not None:
+        return _Example(f"{shown}, which {why[0]}", why[1])
+    first = y.flat[:_ENOUGH_TARGETS]
+    mostly = 2 * sum(is_number(str(one), decimal) for one in first) > len(first)
+    return _Example(shown, "correct it if the column should hold numbers, as most of it does" if mostly else "")
 
 
 def _task(task: str, loss: str | None, y: Any, example: _Example | None) -> tuple[str, str]:
