@@ -262,7 +262,10 @@ def test_what_would_not_help_is_no_advice():
 def test_what_gives_nothing_to_learn_is_said():
     write("same.csv", y=np.ones(N))
     assert "the target is the same in every row" in done("fit", "same.csv", "--target", "y").output
-    assert "all coefficients are zero" in done("fit", "t.csv", "--target", "y", "--alpha", "1000", "--plot", "zero.png").output
+    said = "the penalty is too strong for any to be of use; lower "
+    outcome = done("fit", "t.csv", "--target", "y", "--alpha", "1000", "--plot", "zero.png")
+    assert f"all coefficients are zero: {said}--alpha, or choose it with --cv\n" in outcome.output
+    assert f"0 of 6 are not zero: {said}alpha, or choose it by DAPRegressorCV\n" in done("show", "model.npz").output
     write("one.csv", X[:1], Y[:1])
     assert "--cv needs at least 2 rows; one.csv has 1" in call("fit", "one.csv", "--target", "y", "--cv", "5").output
     write("class.csv", y=np.full(N, "up"))
@@ -334,7 +337,7 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch):
 
 
 def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):
-    said = "the strength is the smallest tried: a smaller --eps goes on"
+    said = "the strength is the smallest tried: try a smaller --eps"
     outcome = done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5")
     assert said in outcome.stderr.splitlines()  # a line of its own
     assert "smallest" not in outcome.stdout
@@ -850,6 +853,40 @@ def test_whole_numbers_that_are_classes_have_no_point():
     assert models.load("model.npz").plot_coef().axes[0].get_ylabel() == "coefficient, for 1"
 
 
+ENDINGS = (
+    ".xlsx",
+    ".xls",
+    ".ods",
+    ".parquet",
+    ".pq",
+    ".feather",
+    ".arrow",
+    ".npy",
+    ".npz",
+    ".json",
+    ".html",
+    ".gz",
+    ".tsv",
+    ".tab",
+)
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, ".csv.gz", ".XLSX"])
+def test_predictions_are_not_written_under_the_name_of_another_format(ending):
+    last = "." + ending.rpartition(".")[2]
+    said = f"--out must not end in {last}: predictions are written as CSV; got 'p{ending}', write 'p.csv'\n"
+    outcome = call("predict", "none.npz", "none.csv", "--out", f"p{ending}")  # before it is noticed that there is no file
+    assert outcome.exit_code == 2
+    assert said in outcome.output
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.txt", "p", "p.v2", "p.json.csv"])
+def test_predictions_have_any_other_name(name):
+    done(*FIT)
+    done("predict", "model.npz", "t.csv", "--out", name)
+    assert Path(name).read_text().startswith("prediction\n")
+
+
 def test_predictions_that_replace_others_are_said_to():
     done(*FIT)
     assert "predictions.csv\n" in done("predict", "model.npz", "t.csv").stderr
@@ -870,7 +907,7 @@ def test_pictures_of_a_cross_validation_and_a_model_shown_again():
     assert outcome.output.count("picture: ") == 3
     assert all(Path(f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("plot", "plot-cv", "plot-path"))
     shown = done("show", "model.npz", "--plot", "again.png").output
-    assert "a smaller eps goes on" in shown  # as Python has it: a model file is for all
+    assert "try a smaller eps\n" in shown  # as Python has it: a model file is for all
     assert "picture: again.png" in shown
     assert Path("again.png").exists()
     assert "there is no model file" in call("show", "nix.npz").output

@@ -161,8 +161,9 @@ def _notice(dataset: Any, model: Any) -> dict[str, str]:
         return {"notice": "penalty nuclear is for several targets; of one it is the length of the coefficients"}
     if dataset.y.dtype.kind != "U" and (dataset.y == dataset.y[:1]).all():
         return {"notice": "the target is the same in every row: there is nothing to learn from them"}
-    if not model.coef_.any():
-        return {"notice": "all coefficients are zero: the penalty is too strong for any to be of use; see --alpha and --cv"}
+    why = model._why_zero()
+    if why:
+        return {"notice": f"all coefficients are zero: {why}"}
     return _counting_column(dataset)
 
 
