@@ -233,6 +233,14 @@ def fit(
             "--groups", metavar="HOW", help="A size, prefix:_ (names up to the first _), or a file with a label per column."
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        _model(
+            "--weights",
+            metavar="HOW",
+            help="root (of the size of each group), or numbers separated by commas: one a group, or a coefficient for slope.",
+        ),
+    ] = None,
     l1_ratio: Annotated[
         list[float] | None,
         _model(
@@ -330,7 +338,7 @@ def fit(
             check_picture(path, f"--{name}")
         about = command.run(
             data, out, pictures=pictures, reading=reading, options=options, task=task, loss=loss, groups=groups,
-            scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
+            weights=weights, scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
             progress=progress,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))

@@ -22,7 +22,7 @@ from ..io._numbers import is_number, misread
 from ..io._source import TEXT_OPTIONS, make_options
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
-from ._groups import parse_groups
+from ._groups import group_weights, parse_groups, parse_weights
 from ._standardize import standardize
 from ._summary import describe
 
@@ -45,6 +45,7 @@ def run(
     task: str,
     loss: str | None,
     groups: str | None,
+    weights: str | None,
     scaled: bool,
     pictures: Mapping[str, Path],
     checkpoint: Path | None,
@@ -60,6 +61,7 @@ def run(
     """
     _check_out(out, data)
     _check_options(task, loss, options, scaled, pictures)
+    weighted = parse_weights(weights, options["penalty"], groups)
     kept = _check_checkpoint(checkpoint, resume, out, data)
     if kept and "cv" in options:
         raise ValueError("--checkpoint keeps one run; with --cv, which makes many, leave it out")
@@ -76,8 +78,11 @@ def run(
         raise ValueError(f"--cv must be at most {len(dataset.y)}, the number of rows; got {options['cv']}")
     example = _example(data, dataset, reading)
     task, why = _task(task, loss, dataset.y, example)
+    columns = dataset.X.shape[1]
+    by_group = parse_groups(groups, columns, dataset.feature_names)
     options = options | {
-        "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
+        "groups": by_group,
+        "weights": group_weights(weighted, by_group, columns, options["penalty"]),
         "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset, example)
