@@ -1,11 +1,13 @@
 """The command line and the pictures."""
 
+import inspect
 import re
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import dapsgd as ds
@@ -52,7 +54,14 @@ def test_a_wrong_command_is_a_sentence_not_a_traceback(arguments):
         (["fitt"], "no such command 'fitt'. Did you mean 'fit'?; see dapsgd --help"),
         (["fit"], "missing argument 'data'; see dapsgd fit --help"),
         (["fit", "x.csv", "--alfa", "1"], "no such option: --alfa"),
-        (["fit", "x.csv", "--alpha", "much"], "invalid value for '--alpha'"),
+        (["fit", "x.csv", "--alpha", "much"], "--alpha must be a number; got 'much'; see dapsgd fit --help"),
+        (["fit", "x.csv", "--alpha", "0,1"], "--alpha must be a number, with a decimal point; got '0,1'; see"),
+        (["fit", "x.csv", "--tol=1e"], "--tol must be a number; got '1e'"),
+        (["fit", "x.csv", "--l1-ratio", "1", "--l1-ratio", "q"], "--l1-ratio must be a number; got 'q'"),
+        (["fit", "x.csv", "--bounds", "0", "x"], "--bounds must be a number; got 'x'"),
+        (["fit", "x.csv", "--cv", "2.5"], "--cv must be a whole number, at least 2; got '2.5'"),
+        (["fit", "x.csv", "--cv", "1"], "--cv must be a whole number, at least 2; got '1'"),
+        (["simulate", "--work", "x"], "--work must be a number; got 'x'; see dapsgd simulate --help"),
         (["fit", "x.csv", "--penalty", "fused"], "--penalty must be one of"),  # before it is noticed that there is no file
         (["fit", "x.csv", "--algorithm", "sgd"], "--algorithm must be one of"),
     ],
@@ -65,6 +74,23 @@ def test_a_wrong_call_is_one_line_and_status_2(arguments, said, monkeypatch, cap
     assert end.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: {said}")
+
+
+def test_every_option_that_takes_a_number_says_what_is_wrong_in_the_same_words(monkeypatch, capsys):
+    seen = 0
+    for name in ("demo", "fit", "predict", "show", "simulate", "reproduce"):
+        command = typer.main.get_command(app).commands[name]
+        hints = inspect.signature(inspect.unwrap(command.callback)).parameters
+        for option in command.params:
+            if not re.search(r"\b(int|float)\b", str(hints[option.name].annotation).partition("(")[0]):
+                continue
+            values = ["a,b"] * option.nargs
+            monkeypatch.setattr(sys, "argv", ["dapsgd", name, *["x"] * 2, option.opts[0], *values])
+            with pytest.raises(SystemExit):
+                main()
+            assert re.match(rf"error: {option.opts[0]} must be a .*number.*; got 'a,b'", capsys.readouterr().err)
+            seen += 1
+    assert seen >= 20
 
 
 @pytest.mark.parametrize(("arguments", "status"), [([], 2), (["--version"], 0), (["show", "--help"], 0)])

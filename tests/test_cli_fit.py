@@ -174,6 +174,77 @@ def test_groups(groups):
     assert (about["groups"], about["nonzero_groups"], about["nonzeros"]) == (2, 1, 3)
 
 
+LABELS = ["b", "a", "b", "c", "b", "b"]
+GROUPED = ("--groups", "labels.txt", "--alpha", "0.2", "--tol", "1e-9")
+
+
+@pytest.mark.parametrize("penalty", ["group_lasso", "sparse_group_lasso"])
+@pytest.mark.parametrize(
+    ("given", "weights"), [("root", [1.0, 2.0, 1.0]), ("3,0.5,1", [3.0, 0.5, 1.0]), ("0, 1, 2e-1", [0.0, 1.0, 0.2])]
+)
+def test_groups_have_weights(penalty, given, weights):
+    Path("labels.txt").write_text("\n".join(LABELS))
+    done("fit", "t.csv", "--target", "y", "--penalty", penalty, *GROUPED, "--weights", given)
+    model = models.load("model.npz")
+    expected = ds.DAPRegressor(penalty, 0.2, groups=LABELS, weights=weights, tol=1e-9).fit(X, Y)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    assert model.weights == weights
+    assert not np.allclose(model.coef_, ds.DAPRegressor(penalty, 0.2, groups=LABELS).fit(X, Y).coef_, atol=1e-3)
+
+
+def test_groups_of_one_size_and_coefficients_in_order_have_weights():
+    penalty = ("--penalty", "group_lasso", "--groups", "3", "--cv", "3", "--eps", "0.1")
+    done("fit", "t.csv", "--target", "y", *penalty, "--weights", "root")
+    assert models.load("model.npz").weights == [3**0.5] * 2
+    done("fit", "t.csv", "--target", "y", "--penalty", "slope", "--alpha", "0.1", "--weights", "6,5,4,3,2,1")
+    expected = ds.DAPRegressor("slope", 0.1, weights=[6, 5, 4, 3, 2, 1]).fit(X, Y)
+    np.testing.assert_allclose(models.load("model.npz").coef_, expected.coef_)
+
+
+def test_a_run_with_other_weights_does_not_go_on_from_a_checkpoint():
+    kept = ("--penalty", "group_lasso", "--groups", "3", "--alpha", "0.1", "--checkpoint", "run.ckpt")
+    done("fit", "t.csv", "--target", "y", *kept, "--weights", "1,2")
+    done("fit", "t.csv", "--target", "y", *kept, "--weights", "1,2", "--resume")
+    outcome = call("fit", "t.csv", "--target", "y", *kept, "--weights", "2,1", "--resume")
+    assert outcome.exit_code == 2
+    assert "run.ckpt is of another run: regularizer" in " ".join(outcome.output.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--weights root", "must be left out unless --penalty is group_lasso, sparse_group_lasso or slope; got l1"),
+        ("--penalty slope --weights root", "root is for groups; for --penalty slope give a number for each coefficient"),
+        ("--penalty group_lasso --weights root", "root needs --groups: without"),
+        ("--penalty group_lasso --groups 2 --weights size", "must be root, or numbers separated by commas, such as 1,0.5; got"),
+        ("--penalty slope --weights 1;2", "must be numbers separated by commas, such as 1,0.5; got '1;2'"),
+        ("--penalty group_lasso --groups 2 --weights 1,-1", "must be finite and >= 0; got -1"),
+        ("--penalty group_lasso --groups 2 --weights 1,nan", "must be finite and >= 0; got nan"),
+        ("--penalty slope --weights 1,2", "must be in decreasing order for --penalty slope"),
+    ],
+)
+def test_wrong_weights_are_noticed_before_data_are_read(options, said):
+    outcome = call("fit", "none.csv", "--target", "y", *options.split())
+    assert outcome.exit_code == 2
+    assert f"error: --weights {said}" in outcome.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--penalty group_lasso --groups 3 --weights 1,2,3", "must be 2 numbers, one for each group; got 3\n"),
+        ("--penalty group_lasso --groups prefix:_ --weights 1", "must be 2 numbers, one for each group: a, b; got 1\n"),
+        ("--penalty group_lasso --weights 1,2", "must be 6 numbers, one for each group; got 2\n"),
+        ("--penalty slope --weights 2,1", "must be 6 numbers, one a coefficient, in decreasing order and none negative"),
+    ],
+)
+def test_too_few_or_too_many_weights_are_counted(options, said, monkeypatch):
+    monkeypatch.setattr("dapsgd.estimators._base.solve", None)  # nothing is to be solved
+    outcome = call("fit", "t.csv", "--target", "y", *options.split())
+    assert outcome.exit_code == 2
+    assert f"error: --weights {said}" in outcome.output
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_standardised_columns_give_coefficients_in_the_original_units(sparse, intercept):
@@ -262,7 +333,10 @@ def test_what_would_not_help_is_no_advice():
 def test_what_gives_nothing_to_learn_is_said():
     write("same.csv", y=np.ones(N))
     assert "the target is the same in every row" in done("fit", "same.csv", "--target", "y").output
-    assert "all coefficients are zero" in done("fit", "t.csv", "--target", "y", "--alpha", "1000", "--plot", "zero.png").output
+    said = "the penalty is too strong for any to be of use; lower "
+    outcome = done("fit", "t.csv", "--target", "y", "--alpha", "1000", "--plot", "zero.png")
+    assert f"all coefficients are zero: {said}--alpha, or choose it with --cv\n" in outcome.output
+    assert f"0 of 6 are not zero: {said}alpha, or choose it by DAPRegressorCV\n" in done("show", "model.npz").output
     write("one.csv", X[:1], Y[:1])
     assert "--cv needs at least 2 rows; one.csv has 1" in call("fit", "one.csv", "--target", "y", "--cv", "5").output
     write("class.csv", y=np.full(N, "up"))
@@ -334,7 +408,7 @@ def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch):
 
 
 def test_a_strength_at_the_end_of_those_tried_is_said_to_be(monkeypatch):
-    said = "the strength is the smallest tried: a smaller --eps goes on"
+    said = "the strength is the smallest tried: try a smaller --eps"
     outcome = done("fit", "t.csv", "--target", "y", "--cv", "3", "--eps", "0.5")
     assert said in outcome.stderr.splitlines()  # a line of its own
     assert "smallest" not in outcome.stdout
@@ -763,6 +837,18 @@ def test_messages_of_the_readers_name_options_here():
     assert "leave it out with --drop\n" in call("fit", "ids.csv", "--target", "y").output
 
 
+@pytest.mark.parametrize("task", [(), ("--task", "regression")])
+def test_a_word_in_the_target_gets_advice_for_a_target(task):
+    write("t.csv", y=[*Y[:8], "high", *Y[9:]])
+    said = "'high' is not a number; correct it, or if the column holds classes, write every one as a word\n"
+    assert f"line 10, column 'y': {said}" in call(*FIT, *task).output
+    write("t.csv", y=["high", *Y[1:]])
+    said = "such as 'high' in line 2; correct it if the column should hold numbers, as most of it does\n"
+    assert said in call(*FIT, *task).output
+    write("t.csv", y=["", *Y[1:]])
+    assert "fill it in, or leave out such rows with --skip-missing\n" in call(*FIT, *task).output
+
+
 def test_a_column_that_counts_the_rows_is_noticed(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
@@ -838,6 +924,25 @@ def test_whole_numbers_that_are_classes_have_no_point():
     assert models.load("model.npz").plot_coef().axes[0].get_ylabel() == "coefficient, for 1"
 
 
+ENDINGS = ["xlsx", "xls", "ods", "parquet", "pq", "feather", "arrow", "npy", "npz", "json", "html", "gz", "tsv", "tab"]
+
+
+@pytest.mark.parametrize("ending", [*ENDINGS, "csv.gz", "XLSX"])
+def test_predictions_are_not_written_under_the_name_of_another_format(ending):
+    last = ending.rpartition(".")[2]
+    said = f"--out must not end in .{last}: predictions are written as CSV; got 'p.{ending}', write 'p.csv'\n"
+    outcome = call("predict", "none.npz", "none.csv", "--out", f"p.{ending}")  # before it is noticed that there is no file
+    assert outcome.exit_code == 2
+    assert said in outcome.output
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.txt", "p", "p.v2", "p.json.csv"])
+def test_predictions_have_any_other_name(name):
+    done(*FIT)
+    done("predict", "model.npz", "t.csv", "--out", name)
+    assert Path(name).read_text().startswith("prediction\n")
+
+
 def test_predictions_that_replace_others_are_said_to():
     done(*FIT)
     assert "predictions.csv\n" in done("predict", "model.npz", "t.csv").stderr
@@ -858,7 +963,7 @@ def test_pictures_of_a_cross_validation_and_a_model_shown_again():
     assert outcome.output.count("picture: ") == 3
     assert all(Path(f"{name}.png").read_bytes().startswith(b"\x89PNG") for name in ("plot", "plot-cv", "plot-path"))
     shown = done("show", "model.npz", "--plot", "again.png").output
-    assert "a smaller eps goes on" in shown  # as Python has it: a model file is for all
+    assert "try a smaller eps\n" in shown  # as Python has it: a model file is for all
     assert "picture: again.png" in shown
     assert Path("again.png").exists()
     assert "there is no model file" in call("show", "nix.npz").output

@@ -33,6 +33,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import dapsgd as ds
 from dapsgd import DAPClassifier, DAPClassifierCV, DAPRegressor, DAPRegressorCV, plots
+from dapsgd._arguments import by_shell
 from tests.table import COUNTS, THREE, TWO, WEIGHTS, YS, N, P, Q, X, Y
 
 EXTRAS = {"box": {"bounds": (-5.0, 5.0)}}
@@ -859,15 +860,36 @@ def test_a_summary_says_what_coefficients_speak_for():
     assert three.plot_coef().axes[0].get_title() == "class 0"
 
 
+def test_a_summary_says_why_all_coefficients_are_zero():
+    said = "the penalty is too strong for any to be of use; lower "
+    model = DAPRegressor("l1", 1e9).fit(X, Y)
+    assert f"0 of {X.shape[1]} are not zero: {said}alpha, or choose it by DAPRegressorCV\n" in str(model)
+    with by_shell():
+        assert model._why_zero() == f"{said}--alpha, or choose it with --cv"
+    assert f": {said}its strength\n" in str(DAPRegressor(ds.L1(1e9)).fit(X, Y))
+    assert "or choose it by DAPClassifierCV\n" in str(DAPClassifier("group_lasso", 1e9).fit(X, TWO))
+    assert "strong" not in str(DAPRegressor("l1", 1e-3).fit(X, Y))
+
+
+def test_where_it_is_not_the_penalty_that_makes_coefficients_zero_none_is_blamed():
+    assert "are not zero\n" in str(DAPRegressor("l1", 1e9).fit(X, np.ones(len(X))))
+    assert "are not zero\n" in str(DAPRegressor("box", bounds=(0.0, 0.0)).fit(X, Y))
+    noise = np.random.default_rng(1).standard_normal((2, 60))
+    model = DAPRegressorCV("l1", alphas=[1e9, 1e8], cv=3).fit(noise[:1].T, noise[1])
+    assert "0 of 1 are not zero: on the rows held out no weaker penalty that was tried scores better\n" in str(model)
+    model.rule = "one_se"
+    assert "by less than a standard error; rule='best' takes the best\n" in str(model)
+
+
 def test_scores_that_are_best_at_the_end_are_noticed():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 10))
     y = X @ rng.standard_normal(10) + 0.1 * rng.standard_normal(80)
     model = DAPRegressorCV("l1", alphas=5, eps=0.3).fit(X, y)
-    assert "chosen by cross-validation; the strength is the smallest tried: a smaller eps goes on" in str(model)
+    assert "chosen by cross-validation; the strength is the smallest tried: try a smaller eps\n" in str(model)
     careful = DAPRegressorCV("l1", alphas=[1.0, 0.101, 0.1], rule="one_se").fit(X, y)
     assert "; the mean over the folds is best at the smallest strength tried\n" in str(careful)
-    assert "goes on" not in str(careful)
+    assert "try a smaller" not in str(careful)
     assert "smallest" not in str(DAPRegressorCV("l1", alphas=20, eps=1e-6).fit(X, y))
 
 

@@ -768,6 +768,47 @@ def test_a_column_without_any_value_is_named_and_no_row_is_to_be_left_out(tmp_pa
     assert "the value is missing; fill it in, or leave out such rows" in message(a=some, y=[1.0] * 3)
 
 
+@pytest.mark.parametrize(
+    ("value", "targets", "advice"),
+    [
+        ("high", "y", "'high' is not a number; correct it, or if the column holds classes, write every one as a word"),
+        ("high", ["y", "b"], "'high' is not a number; correct it, or choose another target"),
+        ("", "y", "the value is missing; fill it in, or leave out such rows with skip_missing=True"),
+        ("inf", "y", "'inf' is not finite; correct it"),
+    ],
+)
+def test_nobody_is_told_to_leave_out_the_target(tmp_path, value, targets, advice):
+    path = tmp_path / "t.csv"
+    path.write_text(f"a,b,y\n1,2,3\n4,5,{value}\n7,8,9\n")
+    with pytest.raises(ds.FileFormatError) as caught:
+        io.read(path, targets)
+    assert str(caught.value) == f"{path}: line 3, column 'y': {advice}"
+    with by_shell(), pytest.raises(ds.FileFormatError) as caught:
+        io.read(path, targets)
+    told = advice.replace("skip_missing=True", "--skip-missing").replace("another target", "another --target")
+    assert str(caught.value).endswith(told)
+
+
+def test_a_word_for_each_class_is_read_as_a_class(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,low\n2,high\n3,low\n")
+    assert list(io.read(path, "y").y) == ["low", "high", "low"]
+    path.write_text("a,y\n1,\n2,high\n3,low\n")
+    with pytest.raises(ds.FileFormatError, match=r"with skip_missing=True$"):
+        io.read(path, "y")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_nobody_is_told_to_leave_out_a_target_in_columns(tmp_path, ending):
+    path = tmp_path / f"t.{ending}"
+    write_arrow(path, {"a": [1.0, 2.0], "y": [1.0, None]})
+    with pytest.raises(ds.FileFormatError, match=r"'y', row 1: .*leave out such rows with skip_missing=True$"):
+        io.read(path, "y")
+    write_arrow(path, {"a": [1.0, 2.0], "b": ["u", "v"], "y": ["u", "v"]})
+    with pytest.raises(ds.FileFormatError, match=r"column 'y' holds string, not numbers; .*, or choose another target$"):
+        io.read(path, ["y", "b"])
+
+
 def test_many_columns_without_any_value_are_a_short_sentence(tmp_path):
     path = tmp_path / "wide.csv"
     path.write_text(",".join([f"c{j}" for j in range(50)] + ["y"]) + "\n" + ("," * 50 + "1\n") * 3)

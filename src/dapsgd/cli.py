@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -64,6 +62,41 @@ _data, _output, _model, _strength, _solving = (
 )
 
 
+class _NumberError(typer.BadParameter):
+    """A value of an option that is no number, or not one of those allowed; it is said in words of ours."""
+
+    def format_message(self) -> str:
+        """Return the sentence, which begins with the option."""
+        return f"{'a number' if self.param is None else self.param.opts[0]} must be {self.message}"
+
+
+def _number(value: Any) -> float:
+    """Return the value of an option as a number."""
+    try:
+        return float(value)
+    except ValueError:
+        comma = ", with a decimal point" if "," in value else ""
+        raise _NumberError(f"a number{comma}; got {value!r}") from None
+
+
+def _whole(least: int) -> dict[str, Any]:
+    """Return what makes an option one that takes a whole number which is at least so large."""
+
+    def parse(value: Any) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise _NumberError(f"a whole number, at least {least}; got {str(value)!r}")
+        return number
+
+    return {"parser": parse, "min": least}
+
+
+_REAL: dict[str, Any] = {"parser": _number}
+
+
 def _version(show: bool) -> None:
     if show:
         from . import __version__
@@ -82,8 +115,10 @@ def _options(
 @_command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("demo.png"),
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers; one for each core by default.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the data and of the runs.")] = 0,
+    workers: Annotated[
+        int | None, typer.Option(metavar="COUNT", **_whole(1), help="Workers; one for each core by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", **_whole(0), help="Seed of the data and of the runs.")] = 0,
 ) -> None:
     """Fit the paper's fused-lasso and nuclear-norm objectives with TAP-SGD and DAP-SGD.
 
@@ -158,11 +193,12 @@ def fit(
         str | None, _data("--encoding", metavar="NAME", help="The encoding of a CSV file, such as cp1252; utf-8 by default.")
     ] = None,
     skip_lines: Annotated[
-        int | None, _data("--skip-lines", metavar="COUNT", min=0, help="Leave out so many lines at the top of a CSV file.")
+        int | None,
+        _data("--skip-lines", metavar="COUNT", **_whole(0), help="Leave out so many lines at the top of a CSV file."),
     ] = None,
     zero_based: Annotated[bool | None, _data("--zero-based/--one-based", help="The first index of an svmlight file.")] = None,
     n_features: Annotated[
-        int | None, _data("--n-features", metavar="COUNT", min=1, help="The number of columns of an svmlight file.")
+        int | None, _data("--n-features", metavar="COUNT", **_whole(1), help="The number of columns of an svmlight file.")
     ] = None,
     dtype: Annotated[str | None, _data("--dtype", metavar="NAME", help="float32 or float64.")] = None,
     convert: Annotated[
@@ -197,14 +233,32 @@ def fit(
             "--groups", metavar="HOW", help="A size, prefix:_ (names up to the first _), or a file with a label per column."
         ),
     ] = None,
+    weights: Annotated[
+        str | None,
+        _model(
+            "--weights",
+            metavar="HOW",
+            help="root (of the size of each group), or numbers separated by commas: one a group, or a coefficient for slope.",
+        ),
+    ] = None,
     l1_ratio: Annotated[
         list[float] | None,
-        _model("--l1-ratio", metavar="SHARE", help="The share of the L1 norm, where the penalty has one; several with --cv."),
+        _model(
+            "--l1-ratio",
+            **_REAL,
+            metavar="SHARE",
+            help="The share of the L1 norm, where the penalty has one; several with --cv.",
+        ),
     ] = None,
-    l2: Annotated[float | None, _model("--l2", metavar="NUMBER", help="The strength of an additional squared norm.")] = None,
-    delta: Annotated[float | None, _model("--delta", metavar="NUMBER", help="Where the Huber loss becomes a line.")] = None,
+    l2: Annotated[
+        float | None, _model("--l2", **_REAL, metavar="NUMBER", help="The strength of an additional squared norm.")
+    ] = None,
+    delta: Annotated[
+        float | None, _model("--delta", **_REAL, metavar="NUMBER", help="Where the Huber loss becomes a line.")
+    ] = None,
     bounds: Annotated[
-        tuple[float, float] | None, _model("--bounds", metavar="LOW HIGH", help="The least and the largest coefficient: box.")
+        tuple[float, float] | None,
+        _model("--bounds", **_REAL, metavar="LOW HIGH", help="The least and the largest coefficient: box."),
     ] = None,
     positive: Annotated[bool, _model("--positive", help="Allow no negative coefficient.")] = False,
     intercept: Annotated[bool, _model("--intercept/--no-intercept", help="Fit a constant.")] = True,
@@ -212,10 +266,10 @@ def fit(
         bool, _model("--standardize", help="Penalise columns scaled alike; coefficients are in the original units.")
     ] = False,
     alpha: Annotated[
-        float | None, _strength("--alpha", metavar="NUMBER", help="The strength itself; 1 for regression, else 0.01.")
+        float | None, _strength("--alpha", **_REAL, metavar="NUMBER", help="The strength itself; 1 for regression, else 0.01.")
     ] = None,
     cv: Annotated[
-        int | None, _strength("--cv", min=2, metavar="FOLDS", help="Choose it by cross-validation on so many folds.")
+        int | None, _strength("--cv", **_whole(2), metavar="FOLDS", help="Choose it by cross-validation on so many folds.")
     ] = None,
     rule: Annotated[
         str | None,
@@ -225,7 +279,12 @@ def fit(
     ] = None,
     eps: Annotated[
         float | None,
-        _strength("--eps", metavar="SHARE", help="With --cv: the smallest tried, as a share of the largest; by default 0.001."),
+        _strength(
+            "--eps",
+            **_REAL,
+            metavar="SHARE",
+            help="With --cv: the smallest tried, as a share of the largest; by default 0.001.",
+        ),
     ] = None,
     algorithm: Annotated[
         str | None, _solving("--algorithm", metavar="NAME", help="auto, fista, dap-svrg, dap-sgd, ...: see dapsgd.solve.")
@@ -235,16 +294,20 @@ def fit(
         _solving(
             "--workers",
             metavar="COUNT",
-            min=1,
+            **_whole(1),
             help="Workers of dap-svrg, dap-sgd and so on, one for each core by default; fista, gram, working-set and p-sgd "
             "have one.",
         ),
     ] = None,
-    tol: Annotated[float | None, _solving("--tol", metavar="NUMBER", help="The relative accuracy; 1e-4 by default.")] = None,
-    max_passes: Annotated[
-        float | None, _solving("--max-passes", metavar="NUMBER", help="Stop after so many passes over the data.")
+    tol: Annotated[
+        float | None, _solving("--tol", **_REAL, metavar="NUMBER", help="The relative accuracy; 1e-4 by default.")
     ] = None,
-    seed: Annotated[int | None, _solving("--seed", metavar="NUMBER", min=0, help="Seed of the random choice of rows.")] = None,
+    max_passes: Annotated[
+        float | None, _solving("--max-passes", **_REAL, metavar="NUMBER", help="Stop after so many passes over the data.")
+    ] = None,
+    seed: Annotated[
+        int | None, _solving("--seed", metavar="NUMBER", **_whole(0), help="Seed of the random choice of rows.")
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         _solving(
@@ -275,7 +338,7 @@ def fit(
             check_picture(path, f"--{name}")
         about = command.run(
             data, out, pictures=pictures, reading=reading, options=options, task=task, loss=loss, groups=groups,
-            scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
+            weights=weights, scaled=standardize, checkpoint=checkpoint, resume=resume, convert_it=convert, cache=cache,
             progress=progress,
         )  # fmt: skip
     typer.echo(json.dumps(about) if as_json else table(about))
@@ -315,7 +378,7 @@ def predict(
     ] = None,
     skip_lines: Annotated[
         int | None,
-        typer.Option("--skip-lines", metavar="COUNT", min=0, help="Leave out so many lines at the top of a CSV file."),
+        typer.Option("--skip-lines", metavar="COUNT", **_whole(0), help="Leave out so many lines at the top of a CSV file."),
     ] = None,
     zero_based: _ZeroBased = None,
     as_json: _Json = False,
@@ -372,20 +435,29 @@ def _one_or_all(values: list[float] | None) -> float | list[float] | None:
 def simulate(
     case: Annotated[str, typer.Option(help="l1, group-lasso, fused-lasso or nuclear-norm.")] = "fused-lasso",
     workers: Annotated[str, typer.Option(help="1..64 (that is 1, 2, 4, ... 64), 8 or 1,2,12.")] = "1..64",
-    work: Annotated[float | None, typer.Option(help="Seconds a worker needs for DAP-SGD; measured by default.")] = None,
-    prox: Annotated[float | None, typer.Option(help="Seconds of that for the prox, at the master in TAP-SGD.")] = None,
-    apply: Annotated[float | None, typer.Option(help="Seconds the master needs to add; measured by default.")] = None,
+    work: Annotated[
+        float | None, typer.Option(metavar="SECONDS", **_REAL, help="Seconds a worker needs for DAP-SGD; measured by default.")
+    ] = None,
+    prox: Annotated[
+        float | None, typer.Option(metavar="SECONDS", **_REAL, help="Seconds of that for the prox, at the master in TAP-SGD.")
+    ] = None,
+    apply: Annotated[
+        float | None, typer.Option(metavar="SECONDS", **_REAL, help="Seconds the master needs to add; measured by default.")
+    ] = None,
     model: Annotated[str, typer.Option(help="How work varies: fixed, exponential, heavy-tailed or straggler.")] = "fixed",
     masters: Annotated[
         int | None,
         typer.Option(
-            min=1,
+            metavar="COUNT",
+            **_whole(1),
             help="Split DAP-SGD's parameter among so many masters; by default as threads would do with a core for "
             "every worker, and 1 with --apply.",
         ),
     ] = None,
-    max_delay: Annotated[int | None, typer.Option(min=0, help="Bound on the delay; the number of workers by default.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the costs that vary.")] = 0,
+    max_delay: Annotated[
+        int | None, typer.Option(metavar="COUNT", **_whole(0), help="Bound on the delay; the number of workers by default.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", **_whole(0), help="Seed of the costs that vary.")] = 0,
     out: Annotated[Path, typer.Option(help="Where to save the picture; its ending chooses the format.")] = Path("simulate.png"),
 ) -> None:
     """Say what more workers would do: throughput, speedup, delays and the master's load, TAP-SGD and DAP-SGD.
@@ -462,7 +534,7 @@ def reproduce(
     what: Annotated[str, typer.Argument(help="figure1, figure2, rates, delays, real or all.")] = "all",
     quick: Annotated[bool, _flag("--quick", help="Fewer iterations than the paper's: about a minute.")] = False,
     out: Annotated[Path, typer.Option(help="The folder for numbers, pictures and the report.")] = Path("reproduced"),
-    seeds: Annotated[int, typer.Option(min=2, help="Runs of each, with other data.")] = 3,
+    seeds: Annotated[int, typer.Option(metavar="COUNT", **_whole(2), help="Runs of each, with other data.")] = 3,
     data: Annotated[Path | None, typer.Option(help="A .npz file with X and y, for the part on real data.")] = None,
     again: Annotated[bool, _flag("--again", help="Run also what an earlier run has finished.")] = False,
 ) -> None:
@@ -511,17 +583,6 @@ def _as_called(message: str) -> str:
     return f"--{name.replace('_', '-')}{space}{rest}" if known else message
 
 
-def _given_value(error: Any) -> str:
-    """Return what was given for the option that an error is about, which its message may not say."""
-    names, words = getattr(getattr(error, "param", None), "opts", ()), sys.argv[1:]
-    for word, following in pairwise([*words, ""]):
-        name, sign, value = word.partition("=")
-        value = value if sign else following
-        if name in names and value and value not in error.format_message():
-            return f"; got {value!r}"
-    return ""
-
-
 def main() -> None:
     """Run the command line; a wrong call ends it with a sentence and status 2, Ctrl-C with 130, neither with a traceback."""
     try:
@@ -530,7 +591,7 @@ def main() -> None:
         typer.echo("interrupted", err=True)
         raise SystemExit(130) from None
     except _UsageError as error:
-        message = error.format_message().strip().rstrip(".") + _given_value(error)
+        message = error.format_message().strip().rstrip(".")
         if message and "\n" not in message:  # else it is the whole help, for who gave nothing, and was shown
             where = "dapsgd" if error.ctx is None else error.ctx.command_path
             typer.echo(f"error: {message[:1].lower()}{message[1:]}; see {where} --help", err=True)

@@ -1,13 +1,20 @@
-"""Groups of columns as the command line gives them."""
+"""Groups of columns, and weights, as the command line gives them."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
-__all__ = ["parse_groups"]
+import numpy as np
 
+from .._summaries import group_labels
+
+__all__ = ["ROOT", "group_weights", "parse_groups", "parse_weights"]
+
+ROOT = "root"
 _PREFIX = "prefix:"
+_BY_GROUP = ("group_lasso", "sparse_group_lasso")
 
 
 def parse_groups(text: str | None, p: int, names: tuple[str, ...] | None) -> Any:
@@ -57,3 +64,63 @@ def parse_groups(text: str | None, p: int, names: tuple[str, ...] | None) -> Any
     if missing:
         raise ValueError(f"--groups: {path} has no line for the column {missing[0]!r}")
     return [labels[name] for name in names]
+
+
+def parse_weights(text: str | None, penalty: str, groups: str | None) -> list[float] | str | None:
+    """Return weights as numbers, or ``ROOT`` for the roots of the sizes of groups; say what is wrong before data are read.
+
+    Examples
+    --------
+    >>> parse_weights("1,0.5", "slope", None), parse_weights("root", "group_lasso", "prefix:_")
+    ([1.0, 0.5], 'root')
+    """
+    if text is None:
+        return None
+    if penalty not in (*_BY_GROUP, "slope"):
+        raise ValueError(f"--weights must be left out unless --penalty is {', '.join(_BY_GROUP)} or slope; got {penalty}")
+    if text.strip() == ROOT:
+        if penalty == "slope":
+            raise ValueError("--weights root is for groups; for --penalty slope give a number for each coefficient")
+        if groups is None:
+            raise ValueError("--weights root needs --groups: without, each column is a group of its own, all of one size")
+        return ROOT
+    return _parse_numbers(text, penalty)
+
+
+def _parse_numbers(text: str, penalty: str) -> list[float]:
+    """Return weights that are numbers."""
+    root = "root, or " if penalty in _BY_GROUP else ""
+    try:
+        weights = [float(one) for one in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--weights must be {root}numbers separated by commas, such as 1,0.5; got {text[:40]!r}") from None
+    wrong = [one for one in weights if not (math.isfinite(one) and one >= 0.0)]
+    if wrong:
+        raise ValueError(f"--weights must be finite and >= 0; got {wrong[0]:g}")
+    if penalty == "slope" and weights != sorted(weights, reverse=True):
+        raise ValueError("--weights must be in decreasing order for --penalty slope; got numbers that increase")
+    return weights
+
+
+def group_weights(weights: list[float] | str | None, groups: Any, p: int, penalty: str) -> list[float] | None:
+    """Return weights as estimators take them, given groups as they do; of slope they count the numbers themselves.
+
+    Examples
+    --------
+    >>> group_weights("root", ["b", "a", "b", "b", "b"], 5, "group_lasso")
+    [1.0, 2.0]
+    """
+    if weights is None or penalty == "slope":
+        return None if weights is None else list(map(float, weights))
+    sizes = np.bincount(group_labels(groups, p))
+    if isinstance(weights, str):
+        return [float(root) for root in np.sqrt(sizes)]
+    if len(weights) != len(sizes):
+        order = "" if groups is None or isinstance(groups, int) else f": {_listed(sorted(set(groups)))}"
+        raise ValueError(f"--weights must be {len(sizes)} numbers, one for each group{order}; got {len(weights)}")
+    return weights
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    """Return the first few of many names as text."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -19,11 +19,11 @@ from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
 from ..io._formats import check_path, format_of
-from ..io._numbers import misread
+from ..io._numbers import is_number, misread
 from ..io._source import TEXT_OPTIONS, make_options
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
-from ._groups import parse_groups
+from ._groups import group_weights, parse_groups, parse_weights
 from ._standardize import standardize
 from ._summary import describe
 
@@ -32,6 +32,7 @@ __all__ = ["run"]
 _REGRESSION = ("squared", "huber", "poisson")
 _CLASSIFICATION = ("logistic", "multinomial", "squared_hinge")
 _ENOUGH_ROWS = 20  # to see that a column counts them
+_ENOUGH_TARGETS = 1000  # to see that most of them are numbers
 _MOST_CLASSES = 20  # that nobody wonders about
 _FEW_VALUES = 10  # of whole numbers, which may stand for classes
 
@@ -45,6 +46,7 @@ def run(
     task: str,
     loss: str | None,
     groups: str | None,
+    weights: str | None,
     scaled: bool,
     pictures: Mapping[str, Path],
     checkpoint: Path | None,
@@ -60,6 +62,7 @@ def run(
     """
     _check_out(out, data)
     _check_options(task, loss, options, scaled, pictures)
+    weighted = parse_weights(weights, options["penalty"], groups)
     kept = _check_checkpoint(checkpoint, resume, out, data)
     if kept and "cv" in options:
         raise ValueError("--checkpoint keeps one run; with --cv, which makes many, leave it out")
@@ -76,8 +79,11 @@ def run(
         raise ValueError(f"--cv must be at most {len(dataset.y)}, the number of rows; got {options['cv']}")
     example = _example(data, dataset, reading)
     task, why = _task(task, loss, dataset.y, example)
+    columns = dataset.X.shape[1]
+    by_group = parse_groups(groups, columns, dataset.feature_names)
     options = options | {
-        "groups": parse_groups(groups, dataset.X.shape[1], dataset.feature_names),
+        "groups": by_group,
+        "weights": group_weights(weighted, by_group, columns, options["penalty"]),
         "verbose": progress,
     }
     model = _estimator(task, loss, options, dataset, example)
@@ -161,8 +167,9 @@ def _notice(dataset: Any, model: Any) -> dict[str, str]:
         return {"notice": "penalty nuclear is for several targets; of one it is the length of the coefficients"}
     if dataset.y.dtype.kind != "U" and (dataset.y == dataset.y[:1]).all():
         return {"notice": "the target is the same in every row: there is nothing to learn from them"}
-    if not model.coef_.any():
-        return {"notice": "all coefficients are zero: the penalty is too strong for any to be of use; see --alpha and --cv"}
+    why = model._why_zero()
+    if why:
+        return {"notice": f"all coefficients are zero: {why}"}
     return _counting_column(dataset)
 
 
@@ -235,7 +242,7 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
 
 
 class _Example(NamedTuple):
-    """A target that is text: the first one, and why it is no number if it nearly is one."""
+    """A target that is text: the first one, and what to do if it may be meant as a number."""
 
     shown: str
     advice: str
@@ -251,7 +258,11 @@ def _example(data: Path, dataset: Dataset, reading: dict[str, Any]) -> _Example 
     look = format_of(data).look
     line = None if dataset.skipped or look is None else look(data, looking).first_line
     shown, why = repr(text) + (f" in line {line}" if line else ""), misread(text, decimal)
-    return _Example(shown, "") if why is None else _Example(f"{shown}, which {why[0]}", why[1])
+    if why is not None:
+        return _Example(f"{shown}, which {why[0]}", why[1])
+    first = y.flat[:_ENOUGH_TARGETS]
+    mostly = 2 * sum(is_number(str(one), decimal) for one in first) > len(first)
+    return _Example(shown, "correct it if the column should hold numbers, as most of it does" if mostly else "")
 
 
 def _task(task: str, loss: str | None, y: Any, example: _Example | None) -> tuple[str, str]:

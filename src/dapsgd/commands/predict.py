@@ -24,6 +24,10 @@ from ..models import load
 
 __all__ = ["run"]
 
+_OTHER_ENDINGS = frozenset(
+    [".xlsx", ".xls", ".ods", ".parquet", ".pq", ".feather", ".arrow", ".npy", ".npz", ".json", ".html", ".gz", ".tsv", ".tab"]
+)  # of formats that predictions are not written in
+
 
 def run(
     model_path: Path,
@@ -39,6 +43,7 @@ def run(
 
     ``reading`` are the options of :func:`dapsgd.io.read` for tables in text that were given.
     """
+    _check_out(out, data, model_path)
     model = load(model_path)
     if proba and not hasattr(model, "predict_proba"):
         what = f"loss {model.loss}" if hasattr(model, "classes_") else "regression"
@@ -51,11 +56,6 @@ def run(
     notice = {"notice": f"{unnamed} has no names of columns: they were taken in order"} if unnamed else {}
     if hasattr(model, "feature_names_in_"):
         del model.feature_names_in_  # columns have been found by name here; arrays have none, of which scikit-learn would warn
-    if str(out) != "-":
-        if not out.parent.is_dir():
-            raise ValueError(f"--out: the folder {out.parent} does not exist")
-        if out.is_dir() or any(out.exists() and out.samefile(path) for path in (data, model_path)):
-            raise ValueError(f"--out must be a file of its own; got {out}")
     replaced = {"replaced": True} if out.is_file() and str(out) != "-" else {}
     with _of_every_row(model_path, model.n_features_in_):
         try:
@@ -66,6 +66,26 @@ def run(
             # Predictions need no target: if it is what could not be read, there is no score; otherwise this fails as well.
             about = _predict(model, data, out, proba, titles, _without_target(options))
             return about | notice | replaced | {"no_score": getattr(error, "fact", str(error))}
+
+
+def _check_out(out: Path, *others: Path) -> None:
+    """Say before any work if predictions cannot be written there, or if its ending says that they are something else."""
+    if str(out) == "-":
+        return
+    if out.suffix.lower() in _OTHER_ENDINGS:
+        raise ValueError(
+            f"--out must not end in {out.suffix}: predictions are written as CSV; got {str(out)!r}, write {_as_csv(out)!r}"
+        )
+    if not out.parent.is_dir():
+        raise ValueError(f"--out: the folder {out.parent} does not exist")
+    if out.is_dir() or (out.exists() and any(path.exists() and out.samefile(path) for path in others)):
+        raise ValueError(f"--out must be a file of its own; got {out}")
+
+
+def _as_csv(out: Path) -> str:
+    """Return a name with its ending replaced by that of CSV; of a compressed file with that which is below."""
+    plain = out.with_suffix("") if out.suffix.lower() == ".gz" else out
+    return str(plain.with_suffix(".csv"))
 
 
 def _predict(model: Any, data: Path, out: Path, proba: bool, titles: list[str], options: dict[str, Any]) -> dict[str, Any]:

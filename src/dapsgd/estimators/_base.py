@@ -41,7 +41,7 @@ from ..lam_max import best_constant
 from ..losses import Multinomial
 from ..models import NOT_KEPT
 from ..problem import Problem
-from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso
+from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm, SparseGroupLasso, Zero
 from ..result import Result
 from ..solve import solve
 from ._frames import (
@@ -73,6 +73,7 @@ _READING: dict[str, Any] = {
     "ensure_all_finite": False,  # which is looked at block by block
 }
 _HERE = Origin()
+_WITHOUT_STRENGTH = ("zero", "box", Zero.__name__, Box.__name__)
 _SINGLE = 1e-6  # the least tolerance that makes sense in single precision
 
 
@@ -113,6 +114,7 @@ class LinearModel(BaseEstimator):
     _batch: int | None = None  # rows of the last batch, if there were batches since the last fit
     _stream: Stream = Stream()
     _hindrances: Hindrances = Hindrances()  # of the last fit, if it did not reach the tolerance
+    _same_targets: bool = False  # in the last fit, from which nothing could be learned
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -274,8 +276,21 @@ class LinearModel(BaseEstimator):
             ways.append(f"{way} (the target is far from zero)")
         return ways
 
+    def _why_zero(self) -> str:
+        """Return why all coefficients are zero, and what to do; nothing if one is not, or if it is not the penalty's doing."""
+        if self.coef_.any() or self._same_targets or self._penalty_name() in _WITHOUT_STRENGTH:
+            return ""
+        return self._too_strong()
+
+    def _too_strong(self) -> str:
+        """Say that the penalty is too strong, and how to get a weaker one."""
+        search = "with --cv" if for_shell() else f"by {type(self).__name__}CV"
+        way = f"lower {argument('alpha')}, or choose it {search}" if isinstance(self.penalty, str) else "lower its strength"
+        return f"the penalty is too strong for any to be of use; {way}"
+
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
+        self._same_targets = bool((problem._targets == problem._targets[:1]).all())
         self._store(result.x, result.intercept, problem)
         self._rows_seen, self._batch = problem.n, None
         self.n_iter_ = result.iterations
@@ -481,10 +496,14 @@ class LinearModel(BaseEstimator):
             for name in ("objective", "coefficients", "rank") if self._scaled else ():
                 if name in lines and (name != "coefficients" or "jump" in lines[name]):
                     lines[name] += ON_SCALED
-            return lines
-        if hasattr(self, "objective_"):
-            lines |= about_accuracy(self.objective_, getattr(self, "dual_gap_", math.nan), getattr(self, "residual_", math.nan))
-        return lines | {"coefficients": coefficients(self.coef_.T, self._is_fused())}
+        else:
+            if hasattr(self, "objective_"):
+                gap, residual = (getattr(self, name, math.nan) for name in ("dual_gap_", "residual_"))
+                lines |= about_accuracy(self.objective_, gap, residual)
+            lines["coefficients"] = coefficients(self.coef_.T, self._is_fused())
+        why = self._why_zero()
+        lines["coefficients"] += f": {why}" if why else ""
+        return lines
 
     def _with_fit(self, diagram: str) -> str:
         """Add to scikit-learn's diagram what the fit was like."""

@@ -92,7 +92,8 @@ def _by_name(penalty: str, alpha: float, shape: tuple[int, ...], given: dict[str
     if penalty == "slope":
         size = math.prod(shape)
         weights = slope_weights(size) if "weights" not in given else finite_array("weights", given["weights"], np.float64)
-        got = f"shape {weights.shape}" if weights.shape != (size,) else ""
+        count = str(weights.size) if weights.ndim == 1 else f"shape {weights.shape}"
+        got = count if weights.shape != (size,) else ""
         got = got or ("a negative one" if (weights < 0.0).any() else "")
         got = got or ("numbers that increase" if (np.diff(weights) > 0.0).any() else "")
         if got:

@@ -141,6 +141,13 @@ class CrossValidated(LinearModel):
             lines["message"] = f"at the chosen strength {lines['message']}"
         return lines
 
+    def _too_strong(self) -> str:
+        """Say that weaker penalties were tried."""
+        if self.rule == "best":
+            return "on the rows held out no weaker penalty that was tried scores better"
+        best = argument("rule", "best")
+        return f"on the rows held out weaker penalties score better by less than a standard error; {best} takes the best"
+
     def _varied(self) -> str:
         """Return the penalty whose strength was varied; of several ``l1_ratio`` scores and path are those of the chosen one."""
         return self._penalty_with_ratio(f", chosen of {len(self.alphas_)}" if self.alphas_.ndim == 2 else "")
@@ -233,7 +240,7 @@ class CrossValidated(LinearModel):
         if not hasattr(self, "scores_path_"):
             return ""
         alphas, scores = self.best_curve()
-        advice = f": a smaller {argument('eps')} goes on" if isinstance(self.alphas, numbers.Integral) else ""
+        advice = f": try a smaller {argument('eps')}" if isinstance(self.alphas, numbers.Integral) else ""
         if len(alphas) < 2:
             return ""
         if self.alpha_ == alphas.min():

@@ -71,9 +71,12 @@ def open_source(path: Path, options: Options) -> Source:
         kind = schema.field(j).type
         t = pa.types
         if not (t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind) or t.is_null(kind)):
+            way = f"leave it out with {argument('drop', schema.names[j])}"
+            if j in picked.targets:
+                way = f"choose another {argument('target')}"
             raise UnusableError.of(
                 f"{path}: column {schema.names[j]!r} holds {kind}, not numbers",
-                f"code it as numbers, or leave it out with {argument('drop', schema.names[j])}",
+                f"code it as numbers, or {way}",
             )
     kept = [schema.names[j] for j in picked.kept]
     for name in kept:
@@ -152,7 +155,8 @@ def _why_missing(path: Path, wanted: list[str], targets: Sequence[str], missing:
             break
     if empty:
         return empty_columns(path, [name for name in empty if name not in targets], [n for n in empty if n in targets])
-    return missing_value(f"{path}: column {wanted[int(np.argmax(missing[first]))]!r}, row {rows[first]}")
+    lacking = wanted[int(np.argmax(missing[first]))]
+    return missing_value(f"{path}: column {lacking!r}, row {rows[first]}", lacking in targets)
 
 
 def _check_text(path: Path, name: str, kind: Any) -> None:

@@ -192,7 +192,7 @@ def _parse(path: Path, layout: Layout, picked: Picked, text: bool, rows: list[li
             for j in columns:
                 if is_missing(row[j]):
                     _check_empty(path, layout, picked)
-                _check_number(path, layout, j, row[j], line)
+                _check_number(path, layout, picked, j, row[j], line)
         raise AssertionError("a value that is no number must have been found")
 
     X, kept = numbers(picked.features), [[row[j] for row in rows] for j in picked.kept]
@@ -200,7 +200,7 @@ def _parse(path: Path, layout: Layout, picked: Picked, text: bool, rows: list[li
         labels = np.array([row[picked.targets[0]].strip() for row in rows], dtype=object)
         if not all(labels):
             line = lines[list(labels).index("")]
-            raise missing_value(f"{path}: line {line}, column {_column(layout, picked.targets[0])}")
+            raise missing_value(f"{path}: line {line}, column {_column(layout, picked.targets[0])}", of_target=True)
         return Block(X, labels, kept)
     return Block(X, _shaped(numbers(picked.targets)) if picked.targets else None, kept)
 
@@ -213,22 +213,28 @@ def _column(layout: Layout, j: int) -> str:
     return repr(layout.name(j))
 
 
-def _check_number(path: Path, layout: Layout, j: int, field: str, line: int) -> None:
+def _check_number(path: Path, layout: Layout, picked: Picked, j: int, field: str, line: int) -> None:
+    """Refuse what is no number, with advice that suits a feature or a target."""
     where = f"{path}: line {line}, column {_column(layout, j)}"
     if is_missing(field):
-        raise missing_value(where)
+        raise missing_value(where, j in picked.targets)
     try:
         value = to_number(field, layout.decimal)
     except ValueError:
         _check_separators(path, layout, j, field, line)
-        raise UnusableError.of(
-            f"{where}: {field[:40]!r} is not a number",
-            f"correct it, or code the column as numbers, or leave it out with {argument('drop')}",
-        ) from None
+        raise UnusableError.of(f"{where}: {field[:40]!r} is not a number", _instead_of_text(picked, j)) from None
     if not math.isfinite(value):
-        raise FileFormatError(
-            f"{where}: {field[:40]!r} is not finite; correct it, or leave the column out with {argument('drop')}"
-        )
+        otherwise = "" if j in picked.targets else f", or leave the column out with {argument('drop')}"
+        raise FileFormatError(f"{where}: {field[:40]!r} is not finite; correct it{otherwise}")
+
+
+def _instead_of_text(picked: Picked, j: int) -> str:
+    """Return what to do about text in a column that should hold numbers."""
+    if j not in picked.targets:
+        return f"correct it, or code the column as numbers, or leave it out with {argument('drop')}"
+    if len(picked.targets) > 1:
+        return f"correct it, or choose another {argument('target')}"
+    return "correct it, or if the column holds classes, write every one as a word"
 
 
 def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: Callable[[int], None]) -> Iterator[Block]:

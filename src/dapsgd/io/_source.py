@@ -233,12 +233,11 @@ class EmptyColumnError(UnusableError):
     """A column has no value in any row."""
 
 
-def missing_value(where: str) -> MissingValueError:
-    """Return the error that a value is missing."""
+def missing_value(where: str, of_target: bool) -> MissingValueError:
+    """Return the error that a value is missing; to leave out the column is no way out if it is the target."""
     rows, column = argument("skip_missing", True), argument("drop")
-    return MissingValueError.of(
-        f"{where}: the value is missing", f"fill it in, or leave out such rows with {rows}, or the column with {column}"
-    )
+    otherwise = "" if of_target else f", or the column with {column}"
+    return MissingValueError.of(f"{where}: the value is missing", f"fill it in, or leave out such rows with {rows}{otherwise}")
 
 
 def empty_columns(path: Path, features: Sequence[Column], targets: Sequence[Column]) -> EmptyColumnError:
