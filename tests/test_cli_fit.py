@@ -20,7 +20,7 @@ import dapsgd as ds
 import dapsgd_command
 from dapsgd import models, plots
 from dapsgd.cli import app
-from dapsgd.commands import _data
+from dapsgd.commands import _data, predict
 
 RNG = np.random.default_rng(0)
 N, P = 120, 6
@@ -1125,3 +1125,12 @@ def test_a_nuclear_norm_of_one_target_and_a_fit_of_one_row():
     shown = done("fit", "one.csv", "--target", "y").output
     assert "1 row, 6 columns" in shown
     assert "R2" not in shown
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_predictions_do_not_make_a_file_of_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(FileExistsError, match="pipe is a device or a pipe, and would become a file; give the name of a file"):
+        predict.run(tmp_path / "none.npz", tmp_path / "none.csv", pipe, proba=False, zero_based=None, reading={})
+    assert pipe.is_fifo()

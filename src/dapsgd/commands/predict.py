@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .._files import replacing
+from .._files import check_replaceable, replacing
 from .._summaries import plain
 from ..errors import FileFormatError
 from ..io import read_blocks
@@ -80,6 +80,7 @@ def _check_out(out: Path, *others: Path) -> None:
         raise ValueError(f"--out: the folder {out.parent} does not exist")
     if out.is_dir() or (out.exists() and any(path.exists() and out.samefile(path) for path in others)):
         raise ValueError(f"--out must be a file of its own; got {out}")
+    check_replaceable(out)
 
 
 def _as_csv(out: Path) -> str:
