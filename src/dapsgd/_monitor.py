@@ -113,13 +113,12 @@ class RunMonitor:
         # What a parameter stands for, where that is not itself; in its place, if it may be spent.
         self.answer: Callable[..., Array] = lambda x, spend=False: x
         zero = np.zeros(x0.shape, x0.dtype)  # which takes no memory as long as it is only read
-        no_predictions = np.zeros_like(problem._targets)
-        at_zero = problem.smooth_value(zero, no_predictions) + problem.penalty(zero)
+        at_zero = problem.smooth_value(zero, None) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError
         self._nothing = 100.0 * float(np.finfo(problem.dtype).eps) ** 2 * abs(at_zero)  # squares of rounding errors
         # The predictions at the start: algorithms need them, too.
-        self.at_start: Array = problem.predict(x0) if x0.any() else no_predictions
+        self.at_start: Array = problem.predict(x0) if x0.any() else np.zeros(problem._targets.shape, problem.dtype)
         self._first = problem.smooth_value(x0, self.at_start) + problem.penalty(x0) if x0.any() else at_zero
         self._ceiling = _BLOWN_UP * max(at_zero, _finite(self._first), 0.0)
         self._last: Certificate | None = None

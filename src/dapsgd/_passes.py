@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ._team import Team
+from ._team import Team, available_cores, staying_on_core
 
 __all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "sum_over_rows", "threads_of_a_pass"]
 
 WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 _BLOCKS = 32
+_PATIENCE = 0.01  # seconds
 _ENTRIES = 1 << 14  # of a block with a few numbers a row: a logarithm for each takes a tenth of a millisecond
 
 Block = TypeVar("Block")
@@ -52,18 +55,27 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
 
     settings = np.geterr()  # which another thread has not
 
-    def help_out() -> None:
-        with np.errstate(**settings):
+    helpers = min(threads, len(blocks)) - 1
+    apart = helpers > 0 and helpers + 1 == available_cores()
+    there: SimpleQueue[int] = SimpleQueue()
+
+    def help_out(who: int) -> None:
+        with np.errstate(**settings), staying_on_core(who) if apart else nullcontext():
+            if who > 0:
+                there.put(who)
+            elif apart:  # a helper that was woken where this thread works would not get away before its time is over
+                with suppress(Empty):
+                    for _ in range(helpers):
+                        there.get(timeout=_PATIENCE)
             for k in todo:
                 results[k] = task(blocks[k])
 
-    helpers = min(threads, len(blocks)) - 1
     with Team(helpers) as team:
         for who in range(helpers):
-            team.assign(who, help_out)
+            team.assign(who, partial(help_out, who + 1))
         try:
             with shared_passes(1):
-                help_out()
+                help_out(0)
         finally:
             deque(todo, maxlen=0)  # after Ctrl-C nobody begins with another one
         team.finish()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import _thread
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-__all__ = ["Team", "available_cores", "go_to_core"]
+__all__ = ["Team", "available_cores", "go_to_core", "staying_on_core"]
 
 _GOODBYE = object()
 
@@ -132,3 +132,23 @@ def go_to_core(k: int) -> None:
         os.sched_setaffinity(0, {sorted(allowed)[k % len(allowed)]})
     with suppress(OSError):
         os.sched_setaffinity(0, allowed)
+
+
+@contextmanager
+def staying_on_core(k: int) -> Iterator[None]:
+    """Keep the calling thread on the k-th of the cores that it may use.
+
+    A thread that waited for the interpreter's lock is often woken where the one that let go of it works, and two threads share
+    a core next to one that has nothing to do.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    try:
+        with suppress(OSError):
+            os.sched_setaffinity(0, {sorted(allowed)[k % len(allowed)]})
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setaffinity(0, allowed)

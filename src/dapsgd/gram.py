@@ -39,6 +39,7 @@ _STEEP = 1e-3  # the least share of the largest eigenvalue in the smallest, from
 _SMALL = 128  # columns: all eigenvalues are found as fast as one
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
 _SPANS = 4  # of rows, each with sums of its own
+_ROWS_PER_COLUMN = 5
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
 _ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
 _ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows may be off, before blocks are added up
@@ -121,25 +122,24 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
     """Add products up over all rows; less these means, if they are given."""
     n, p = problem.n, problem.p
     even = bool((weights == weights[0]).all())
-    whole = problem.dtype == np.float64 and not _rows.is_mapped(problem._rows) and means is None
+    # Blocks stay in the cache, and have many more rows than columns, so that adding their sums costs little.
+    largest = max(_BLOCK, _ROWS_PER_COLUMN * p) if problem.dtype == np.float64 else _BLOCK
     # Threads with a span of rows each are faster than those of BLAS on one block after the other.
     count = _SPANS if n >= _SPANS * _BLOCK and n * p * p <= _SPANS * _WORK and blas_threads() > 1 else 1
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
     threads = blas_threads() if count > 1 else 1
     with single_threaded_blas() if count > 1 else nullcontext():
-        parts = for_each(
-            spans, lambda span: _add_up_rows(problem, weights, span, None if whole else _BLOCK, even, means, centre), threads
-        )
+        parts = for_each(spans, lambda span: _add_up_rows(problem, weights, span, largest, even, means, centre), threads)
     factor = float(weights[0]) if even else 1.0
     return _Sums(*(factor * sum(of_span[1:], start=of_span[0]) for of_span in zip(*parts, strict=True)))
 
 
 def _add_up_rows(
-    problem: Problem, weights: Array, span: slice, largest: int | None, even: bool, means: Array | None, centre: Array | None
+    problem: Problem, weights: Array, span: slice, largest: int, even: bool, means: Array | None, centre: Array | None
 ) -> _Sums:
     """Add products up over some rows, but for the weight of all if they are ``even``."""
     p, targets = problem.p, problem._targets
-    Q, B, squares = np.zeros((p, p)), np.zeros((p, targets.shape[1])), 0.0
+    Q, B, squares = np.zeros((p, p)), np.zeros((targets.shape[1], p)), 0.0
     of_columns, of_targets = np.zeros(p), np.zeros(targets.shape[1])
     X = _rows.matrix(problem._rows)
     for rows in _rows.blas_blocks(span.stop - span.start, p * p, largest):
@@ -151,12 +151,12 @@ def _add_up_rows(
         if not even:
             part, of_part = part * half[:, None], of_part * half[:, None]
         Q += part.T @ part  # recognised as symmetric: half the work
-        B += part.T @ of_part
+        B += of_part.T @ part
         squares += _square(of_part)
         if problem.fit_intercept:
             of_columns += part.T @ half
             of_targets += half @ of_part.astype(np.float64, copy=False)
-    return _Sums(Q, B, of_columns, of_targets, squares)
+    return _Sums(Q, np.ascontiguousarray(B.T), of_columns, of_targets, squares)
 
 
 def _are_far(sums: _Sums, total: float) -> bool:
@@ -223,10 +223,13 @@ def _accelerate(
     scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
     Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
     certified, look_below = has_gap(problem), math.inf
-    if certified and not W.any() and _is_small(at_zero := _bound(problem, gram, W), tol):  # as good an answer as any
-        x = _packed(problem, gram, W)
-        if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
-            return x, 1
+    if certified and not W.any():
+        at_zero = _bound(problem, gram, W)
+        if _is_small(at_zero, tol):  # as good an answer as any
+            x = _packed(problem, gram, W)
+            if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
+                return x, 1
+        W = Y = _nearer(problem, gram, at_zero)
     bound: Bound | None = None
     for iteration in range(1, max_iter + 1):
         new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
@@ -253,6 +256,15 @@ def _accelerate(
             goal *= _TIGHTER
         bound = None
     return _packed(problem, gram, W), max_iter
+
+
+def _nearer(problem: Problem, gram: Gram, at_zero: Bound) -> Array:
+    """Return zero, or the minimum without a penalty if that is well determined and better: the penalty may be weak."""
+    if gram.least > _STEEP * gram.norm:
+        free = np.linalg.solve(gram.Q, gram.B)
+        if _objective(problem, gram, free) < at_zero.objective:
+            return free
+    return np.zeros_like(gram.B)
 
 
 class _Momentum:
@@ -329,6 +341,12 @@ def _bound(problem: Problem, gram: Gram, W: Array) -> Bound:
     primal = loss + ridge + problem.penalty(W.reshape(problem.shape))
     dual = dual_of_quadratic(problem, loss, float(np.vdot(gradient, W)), -gradient.reshape(problem.shape))
     return Bound(primal, max(primal - dual, 0.0))
+
+
+def _objective(problem: Problem, gram: Gram, W: Array) -> float:
+    """Return the objective, from Q and B alone."""
+    smooth = 0.5 * float(np.vdot(W, gram.Q @ W - 2.0 * gram.B)) + gram.constant
+    return smooth + problem.penalty(W.reshape(problem.shape))
 
 
 def _prox(problem: Problem, V: Array, step: float) -> Array:

@@ -305,14 +305,20 @@ class Problem:
         """Return the objective at a packed parameter."""
         return self.smooth_value(x, self.predict(x)) + self.penalty(x)
 
-    def smooth_value(self, x: Array, predictions: Array) -> float:
-        """Return f, loss and l2, given the predictions at x."""
+    def smooth_value(self, x: Array, predictions: Array | None) -> float:
+        """Return f, loss and l2, given the predictions at x; None if they are all zero."""
+        targets = self._targets
+        nothing = np.zeros((0, targets.shape[1]), targets.dtype)
 
         def part(block: slice) -> float:
+            nonlocal nothing
             weights = self._weights[block]
-            return weights.size * float(run(mean_loss, self.loss, predictions[block], self._targets[block], weights))
+            if predictions is None and len(nothing) < weights.size:  # the first block is the largest
+                nothing = np.zeros((weights.size, targets.shape[1]), targets.dtype)
+            predicted = nothing[: weights.size] if predictions is None else predictions[block]
+            return weights.size * float(run(mean_loss, self.loss, predicted, targets[block], weights))
 
-        mean = sum_over_rows(self.n, predictions.shape[1], part) / self.n
+        mean = sum_over_rows(self.n, targets.shape[1], part) / self.n
         return mean + (self.l2 * float(np.vdot(x[: self.p], x[: self.p])) if self.l2 else 0.0)
 
     def penalty(self, x: Array) -> float:
