@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -215,3 +216,23 @@ def test_what_is_said_to_hold_no_compiled_code_holds_none():
         assert named.exists(), name
         for path in [named] if named.is_file() else named.rglob("*.py"):
             assert not compiled.search(path.read_text()), path
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be kept on a core")
+def test_threads_of_a_pass_keep_apart_and_leave_the_cores_as_they_were():
+    allowed, seen = os.sched_getaffinity(0), {}
+
+    def look(block):
+        seen.setdefault(threading.get_ident(), set()).add(frozenset(os.sched_getaffinity(0)))
+        time.sleep(0.01)
+        return 2 * block
+
+    assert for_each(range(8), look, len(allowed)) == [2 * k for k in range(8)]
+    if len(allowed) > 1:
+        cores = [core for places in seen.values() for core in places]
+        assert all(len(core) == 1 for core in cores)
+        assert len(set(cores)) == len(cores) == len(seen) > 1
+    assert os.sched_getaffinity(0) == allowed
+    with pytest.raises(ZeroDivisionError):
+        for_each(range(8), lambda block: 1 // (block - 3), len(allowed))
+    assert os.sched_getaffinity(0) == allowed
