@@ -3,6 +3,7 @@
 import builtins
 import csv
 import gzip
+import itertools
 import json
 import os
 import tracemalloc
@@ -607,6 +608,25 @@ def test_pipes_and_folders_do_not_become_files(tmp_path):
     with pytest.raises(IsADirectoryError, match=r"folder.npz is a folder, not a file"):
         ds.models.save(model, tmp_path / "folder.npz")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["folder.npz", "pipe.npz"]
+
+
+@pytest.mark.parametrize("rows", [3, 60_000])  # the second is for pyarrow, if it is there
+def test_true_and_false_are_one_and_zero(tmp_path, rows):
+    path = tmp_path / "flags.csv"
+    lines = [f"{word},{k},{word.upper()},{k % 7}" for k, word in zip(range(rows), itertools.cycle(["True", "False", "false"]))]
+    path.write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
+    data = io.read(path, "y")
+    flags = np.resize([1.0, 0.0, 0.0], rows)
+    np.testing.assert_array_equal(data.X, np.column_stack([flags, np.arange(rows), flags]))
+    path.write_text(path.read_text() + "1,2,TRUE,3\n")
+    with pytest.raises(
+        ds.FileFormatError, match=f"line {rows + 2}, column 'a': '1' is not True or False, as the column begins"
+    ):
+        io.read(path, "y")
+    path.write_text("a,y\nTrue,1\n,2\n")
+    with pytest.raises(ds.FileFormatError, match="line 3, column 'a': the value is missing"):
+        io.read(path, "y")
+    assert io.read(path, "y", skip_missing=True).X.tolist() == [[1.0]]
 
 
 CALLS = {

@@ -227,12 +227,12 @@ def test_threads_of_a_pass_keep_apart_and_leave_the_cores_as_they_were():
         time.sleep(0.01)
         return 2 * block
 
-    assert for_each(range(8), look, len(allowed)) == [2 * k for k in range(8)]
+    assert for_each(range(8), look, len(allowed), apart=True) == [2 * k for k in range(8)]
     if len(allowed) > 1:
         cores = [core for places in seen.values() for core in places]
         assert all(len(core) == 1 for core in cores)
         assert len(set(cores)) == len(cores) == len(seen) > 1
     assert os.sched_getaffinity(0) == allowed
     with pytest.raises(ZeroDivisionError):
-        for_each(range(8), lambda block: 1 // (block - 3), len(allowed))
+        for_each(range(8), lambda block: 1 // (block - 3), len(allowed), apart=True)
     assert os.sched_getaffinity(0) == allowed

@@ -18,7 +18,7 @@ __all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "sum_over_
 
 WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 _BLOCKS = 32
-_PATIENCE = 0.01  # seconds
+_PATIENCE = 2e-3  # seconds
 _ENTRIES = 1 << 14  # of a block with a few numbers a row: a logarithm for each takes a tenth of a millisecond
 
 Block = TypeVar("Block")
@@ -48,15 +48,19 @@ def cut_rows(n: int, rows: int = 1) -> list[slice]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: int) -> list[Answer]:
-    """Return what a task gives for each block; several threads, of which the calling one is one, take the next that is left."""
+def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: int, *, apart: bool = False) -> list[Answer]:
+    """Return what a task gives for each block; several threads, of which the calling one is one, take the next that is left.
+
+    With ``apart`` each stays on a core of its own, if there is one for each: for tasks that ask for the interpreter's lock
+    again and again. Where threads of BLAS are still awake on these cores that would only mean to wait for them.
+    """
     results: list[Any] = [None] * len(blocks)
     todo = iter(range(len(blocks)))  # next() on it is one step of the interpreter: no two threads get the same
 
     settings = np.geterr()  # which another thread has not
 
     helpers = min(threads, len(blocks)) - 1
-    apart = helpers > 0 and helpers + 1 == available_cores()
+    apart = apart and helpers > 0 and helpers + 1 == available_cores()
     there: SimpleQueue[int] = SimpleQueue()
 
     def help_out(who: int) -> None:

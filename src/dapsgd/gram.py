@@ -129,7 +129,9 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
     threads = blas_threads() if count > 1 else 1
     with single_threaded_blas() if count > 1 else nullcontext():
-        parts = for_each(spans, lambda span: _add_up_rows(problem, weights, span, largest, even, means, centre), threads)
+        parts = for_each(
+            spans, lambda span: _add_up_rows(problem, weights, span, largest, even, means, centre), threads, apart=True
+        )
     factor = float(weights[0]) if even else 1.0
     return _Sums(*(factor * sum(of_span[1:], start=of_span[0]) for of_span in zip(*parts, strict=True)))
 
@@ -206,56 +208,44 @@ def minimise(
     # From here on the data is asked for a certificate at the most, and matrices are often small.
     threads = blas_threads()
     with calm_for(gram.Q.nbytes), shared_passes(threads):
-        return _accelerate(problem, gram, x0, tol, max_iter, observe, keep)
-
-
-def _accelerate(
-    problem: Problem,
-    gram: Gram,
-    x0: Array,
-    tol: float,
-    max_iter: int,
-    observe: Callable[[int, Array, Bound | None], bool],
-    keep: Callable[[int, Callable[[], Array]], None],
-) -> tuple[Array, int]:
-    step = longest_step(gram.norm, np.float64)
-    W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
-    scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
-    Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
-    certified, look_below = has_gap(problem), math.inf
-    if certified and not W.any():
-        at_zero = _bound(problem, gram, W)
-        if _is_small(at_zero, tol):  # as good an answer as any
-            x = _packed(problem, gram, W)
-            if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
-                return x, 1
-        W = Y = _nearer(problem, gram, at_zero)
-    bound: Bound | None = None
-    for iteration in range(1, max_iter + 1):
-        new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
-        moved = float(np.linalg.norm(new - Y)) / step
-        following = momentum.beyond(W, Y, new)
-        still = bool((new == W).all() and (W == Y).all())
-        W, Y = new, following
-        keep(iteration, partial(_packed, problem, gram, W))
-        if still or iteration == max_iter:
-            arrived = True
-        elif certified and moved <= look_below:
-            bound = _bound(problem, gram, W)
-            arrived = _is_small(bound, goal)
-            share = goal * abs(bound.objective) / bound.gap if bound.gap > 0.0 else 1.0  # gaps fall as steps do, or faster
-            look_below = moved * min(max(2.0 * share, _MUCH_CLOSER), _CLOSER)
-        elif certified:
-            arrived = False
-        else:
-            arrived = moved <= goal * scale
-        if arrived:
-            x = _packed(problem, gram, W)
-            if observe(iteration, x, None if bound is None else _trusted(problem, gram, W, bound, tol)) or still:
-                return x, iteration
-            goal *= _TIGHTER
-        bound = None
-    return _packed(problem, gram, W), max_iter
+        step = longest_step(gram.norm, np.float64)
+        W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
+        scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
+        Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
+        certified, look_below = has_gap(problem), math.inf
+        if certified and not W.any():
+            at_zero = _bound(problem, gram, W)
+            if _is_small(at_zero, tol):  # as good an answer as any
+                x = _packed(problem, gram, W)
+                if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
+                    return x, 1
+            W = Y = _nearer(problem, gram, at_zero)
+        bound: Bound | None = None
+        for iteration in range(1, max_iter + 1):
+            new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
+            moved = float(np.linalg.norm(new - Y)) / step
+            following = momentum.beyond(W, Y, new)
+            still = bool((new == W).all() and (W == Y).all())
+            W, Y = new, following
+            keep(iteration, partial(_packed, problem, gram, W))
+            if still or iteration == max_iter:
+                arrived = True
+            elif certified and moved <= look_below:
+                bound = _bound(problem, gram, W)
+                arrived = _is_small(bound, goal)
+                share = goal * abs(bound.objective) / bound.gap if bound.gap > 0.0 else 1.0  # gaps fall as steps do, or faster
+                look_below = moved * min(max(2.0 * share, _MUCH_CLOSER), _CLOSER)
+            elif certified:
+                arrived = False
+            else:
+                arrived = moved <= goal * scale
+            if arrived:
+                x = _packed(problem, gram, W)
+                if observe(iteration, x, None if bound is None else _trusted(problem, gram, W, bound, tol)) or still:
+                    return x, iteration
+                goal *= _TIGHTER
+            bound = None
+        return _packed(problem, gram, W), max_iter
 
 
 def _nearer(problem: Problem, gram: Gram, at_zero: Bound) -> Array:

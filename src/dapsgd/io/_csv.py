@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ._columns import Picked, pick
 from ._dataset import Array
 from ._first_lines import Layout
 from ._first_lines import look as look_at
-from ._numbers import is_missing, is_number, misread, to_number
+from ._numbers import TRUTH, is_missing, is_number, misread, to_number
 from ._source import (
     BLOCK_BYTES,
     TEXT_OPTIONS,
@@ -88,7 +89,7 @@ def _check_width(path: Path, layout: Layout, options: Options) -> None:
 
 def _check_columns(path: Path, layout: Layout, picked: Picked) -> None:
     """Name all columns that start with text at once, rather than one with each attempt."""
-    text = [j for j in picked.features if not layout.could_be_number(layout.first[j])]
+    text = [j for j in picked.features if not layout.could_be_number(layout.first[j]) and not _is_truth(layout.first[j])]
     for j in text:
         _check_separators(path, layout, j, layout.first[j], layout.skip + 1)
     if layout.names is not None and text and _are_units(layout, picked.features, text):
@@ -180,13 +181,26 @@ def _check_empty(path: Path, layout: Layout, picked: Picked) -> None:
     raise empty_columns(path, [layout.name(j) for j in empty if j not in picked.targets], targets)
 
 
+def _is_truth(field: str) -> bool:
+    """Tell whether a field is True or False; a column of features that begins so holds nothing else."""
+    return field.strip().lower() in TRUTH
+
+
+def _truth(field: str) -> float:
+    return TRUTH[field.strip().lower()]
+
+
 def _parse(path: Path, layout: Layout, picked: Picked, text: bool, rows: list[list[str]], lines: Sequence[int]) -> Block:
+    number = partial(to_number, decimal=layout.decimal)
+    truths = {j for j in picked.features if _is_truth(layout.first[j])}
+
     def numbers(columns: list[int]) -> Array:
+        readers = [(j, _truth if j in truths else number) for j in columns]
         try:
-            block = np.array([[to_number(row[j], layout.decimal) for j in columns] for row in rows])
+            block = np.array([[read(row[j]) for j, read in readers] for row in rows])
             if np.isfinite(block).all():
                 return block
-        except ValueError:
+        except (ValueError, KeyError):
             pass
         for row, line in zip(rows, lines, strict=True):
             for j in columns:
@@ -218,6 +232,10 @@ def _check_number(path: Path, layout: Layout, picked: Picked, j: int, field: str
     where = f"{path}: line {line}, column {_column(layout, j)}"
     if is_missing(field):
         raise missing_value(where, j in picked.targets)
+    if j in picked.features and _is_truth(layout.first[j]):
+        if not _is_truth(field):
+            raise FileFormatError(f"{where}: {field[:40]!r} is not True or False, as the column begins; correct it")
+        return
     try:
         value = to_number(field, layout.decimal)
     except ValueError:
@@ -245,6 +263,9 @@ def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: 
     columns = [str(j) for j in range(layout.width)]
     wanted = [columns[j] for j in [*picked.features, *picked.targets]]
     types = dict.fromkeys(wanted, pa.float64())
+    for j in picked.features:
+        if _is_truth(layout.first[j]):
+            types[columns[j]] = pa.bool_()
     if text:
         types[wanted[-1]] = pa.string()
     done = 0
@@ -255,7 +276,13 @@ def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: 
                 pa.CompressedInputStream(raw, "gzip") if path.suffix.lower() == ".gz" else raw,
                 arrow.ReadOptions(column_names=columns, skip_rows=layout.skip, block_size=max(_ARROW_BLOCK, layout.longest)),
                 arrow.ParseOptions(delimiter=layout.delimiter),
-                arrow.ConvertOptions(column_types=types, include_columns=wanted, decimal_point=layout.decimal),
+                arrow.ConvertOptions(
+                    column_types=types,
+                    include_columns=wanted,
+                    decimal_point=layout.decimal,
+                    true_values=["True", "TRUE", "true"],
+                    false_values=["False", "FALSE", "false"],
+                ),
             )
             with batches:
                 for batch in batches:
@@ -272,7 +299,7 @@ def _with_arrow(path: Path, layout: Layout, picked: Picked, text: bool, report: 
 
 def _from_batch(batch: Any, features: int, text: bool) -> Block:
     arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-    X = np.column_stack(arrays[:features])
+    X = np.column_stack(arrays[:features]).astype(np.float64, copy=False)
     y: Array | None
     if text:
         y = np.array([label.strip() for label in arrays[-1]], dtype=object)

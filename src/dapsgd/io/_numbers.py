@@ -6,8 +6,9 @@ import re
 
 from .._arguments import argument
 
-__all__ = ["is_missing", "is_number", "misread", "to_number"]
+__all__ = ["TRUTH", "is_missing", "is_number", "misread", "to_number"]
 
+TRUTH = {"true": 1.0, "false": 0.0}  # as spreadsheets and pandas write them, whatever their capitals
 _MISSING = frozenset({"", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "."})
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}([,.'_ \u00a0\u202f\u2019])\d{3}(\1\d{3})*([.,]\d*)?")
 
