@@ -38,7 +38,7 @@ _CLOSER, _MUCH_CLOSER = 0.5, 0.05  # than when the gap was last looked at, which
 _STEEP = 1e-3  # the least share of the largest eigenvalue in the smallest, from which on its momentum is the best
 _SMALL = 128  # columns: all eigenvalues are found as fast as one
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
-_SPANS = 4  # of rows, each with sums of its own
+_SPANS, _FEWEST_SPANS = 16, 4  # of rows, each with sums of its own: so many that no thread waits long for the other
 _ROWS_PER_COLUMN = 5
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
 _ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
@@ -125,7 +125,9 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
     # Blocks stay in the cache, and have many more rows than columns, so that adding their sums costs little.
     largest = max(_BLOCK, _ROWS_PER_COLUMN * p) if problem.dtype == np.float64 else _BLOCK
     # Threads with a span of rows each are faster than those of BLAS on one block after the other.
-    count = _SPANS if n >= _SPANS * _BLOCK and n * p * p <= _SPANS * _WORK and blas_threads() > 1 else 1
+    count = min(_SPANS, n // _BLOCK)
+    if count < _FEWEST_SPANS or n * p * p > count * _WORK or blas_threads() == 1:
+        count = 1
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
     threads = blas_threads() if count > 1 else 1
     with single_threaded_blas() if count > 1 else nullcontext():
