@@ -684,6 +684,13 @@ def test_a_wrong_call_is_a_sentence_that_names_what_is_wrong(here, name):
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder in which nobody can write")
+def test_a_folder_in_which_nothing_can_be_written_is_named_before_any_work(here):
+    outcome = call("fit", "t.csv", "--target", "y", "--out", "/proc/model.npz")
+    assert outcome.exit_code == 2
+    assert outcome.output == "error: --out: nothing can be written to the folder /proc: No such file or directory\n"
+
+
 def test_there_are_enough_wrong_calls():
     assert len(WRONG) >= 60
 

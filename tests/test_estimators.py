@@ -696,6 +696,7 @@ FIT = {
     "max_passes": (0.0, ValueError),
     "warm_start": ("yes", TypeError),
     "random_state": ("seed", ValueError),
+    "verbose": ("yes", TypeError),
 }
 
 

@@ -128,7 +128,7 @@ def known_name(name: str, value: Any, allowed: Iterable[str], elsewhere: Mapping
     raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}{hint}")
 
 
-def meant(asked: str, names: Iterable[str]) -> str | None:
+def meant(asked: str, names: Iterable[str], likeness: float = 0.6) -> str | None:
     """Return the name that somebody may have meant: spelt alike but for capitals, or nearly so; None if there is none.
 
     Examples
@@ -138,7 +138,7 @@ def meant(asked: str, names: Iterable[str]) -> str | None:
     """
     known = list(names)
     alike = [name for name in known if name.lower() == asked.lower()]
-    near = alike or difflib.get_close_matches(asked, known, n=1, cutoff=0.6)
+    near = alike or difflib.get_close_matches(asked, known, n=1, cutoff=likeness)
     return near[0] if near else None
 
 

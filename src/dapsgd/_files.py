@@ -8,9 +8,10 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-__all__ = ["check_replaceable", "replacing", "replacing_folder", "sweep", "write_text"]
+__all__ = ["check_place", "replacing", "replacing_folder", "sweep", "write_text"]
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def replacing(path: Any, ending: str = "") -> Iterator[Path]:
     [('note.txt', 'whole')]
     """
     path = Path(os.path.realpath(path))  # through a link, to the file it stands for
-    check_replaceable(path)
+    _check_replaceable(path)
     temporary = path.with_name(f"{path.stem}.{os.getpid()}.part{path.suffix or ending}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} does not exist")
@@ -47,7 +48,31 @@ def replacing(path: Any, ending: str = "") -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def check_replaceable(path: Path) -> None:
+def check_place(path: Path, argument: str) -> None:
+    """Raise before any work if no file can be written there; ``argument`` is what the name was given as.
+
+    Examples
+    --------
+    >>> check_place(Path("no/such/folder/model.npz"), "--out")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: --out: the folder no/such/folder does not exist
+    """
+    if not path.parent.is_dir():
+        home = "; ~ stands for itself here: use pathlib.Path.home()" if str(path).startswith("~") else ""
+        raise FileNotFoundError(f"{argument}: the folder {path.parent} does not exist{home}")
+    if path.is_dir():
+        raise ValueError(f"{argument} must be a file; {path} is a folder")
+    _check_replaceable(path)
+    folder = Path(os.path.realpath(path)).parent  # through a link, to where it will be written
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(f"{argument}: nothing can be written to the folder {folder}: {error.strerror}") from None
+
+
+def _check_replaceable(path: Path) -> None:
     """Raise if something stands there that is no file: a folder, or a device or a pipe, which must not become one."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file")

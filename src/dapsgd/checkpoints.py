@@ -30,7 +30,7 @@ import numpy as np
 
 from ._arguments import argument
 from ._checks import positive
-from ._files import replacing, sweep
+from ._files import check_place, replacing, sweep
 from ._team import Team
 from .errors import CheckpointError
 
@@ -154,8 +154,7 @@ class Keeper:
         self._resume = resume
         if not self._path.parent.is_dir():
             raise ValueError(f"checkpoint: there is no folder {self._path.parent}; create it first")
-        if self._path.is_dir():
-            raise ValueError(f"checkpoint must be a file; {self._path} is a folder")
+        check_place(self._path, "checkpoint")
         self._about: dict[str, Any] = {}
         self._parts: dict[str, Part] = {}
         self._loaded: dict[str, Any] | None = None

@@ -572,8 +572,15 @@ def _explained(kept: Path | None = None) -> Iterator[None]:
         typer.echo(f"error: {error or 'out of memory'}", err=True)
         raise typer.Exit(1) from None
     except (ValueError, TypeError, OSError, ImportError, DapsgdError) as error:
-        typer.echo(f"error: {_as_called(str(error))}", err=True)
+        typer.echo(f"error: {_as_called(_in_words(error))}", err=True)
         raise typer.Exit(2) from None
+
+
+def _in_words(error: Exception) -> str:
+    """Return what an error says; one of the system as its reason and the file, without its number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    return str(error)
 
 
 def _as_called(message: str) -> str:

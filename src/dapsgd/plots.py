@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._files import replacing
+from ._files import check_place, replacing
 from ._lines import Line, colour_numbers, named_branches, named_lines, spread
 
 if TYPE_CHECKING:
@@ -470,11 +470,7 @@ def check_picture(path: Any, argument: str = "path") -> None:
     if not isinstance(path, (str, os.PathLike)) or not str(path):
         raise TypeError(f"{argument} must be the name of a file; got {path!r}")
     path = pathlib.Path(path)
-    if not path.parent.is_dir():
-        home = "; ~ stands for itself here: use pathlib.Path.home()" if str(path).startswith("~") else ""
-        raise FileNotFoundError(f"{argument}: the folder {path.parent} does not exist{home}")
-    if path.is_dir():
-        raise ValueError(f"{argument} must be a file; {path} is a folder")
+    check_place(path, argument)
     known = sorted(FigureCanvasBase.get_supported_filetypes())
     if path.suffix and path.suffix[1:].lower() not in known:
         raise ValueError(f"{argument} must end in one of {', '.join(known)}; got {path.name!r}")

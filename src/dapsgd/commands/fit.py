@@ -14,7 +14,7 @@ import numpy as np
 
 from .._arguments import argument, by_python
 from .._checks import known_name
-from .._files import check_replaceable
+from .._files import check_place
 from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
@@ -193,13 +193,9 @@ def _check_out(out: Path, data: Path) -> None:
     """Say before any work if the model cannot be written there."""
     if out.suffix.lower() != ".npz":
         raise ValueError(f"--out must end in .npz; got {str(out)!r}")
-    if not out.parent.is_dir():
-        raise ValueError(f"--out: the folder {out.parent} does not exist")
-    if out.is_dir():
-        raise ValueError(f"--out must be a file; {out} is a folder")
     if out.exists() and data.exists() and out.samefile(data):
         raise ValueError(f"--out must not be the file of data, {data}")
-    check_replaceable(out)
+    check_place(out, "--out")
 
 
 def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Path) -> dict[str, Any]:
@@ -208,10 +204,7 @@ def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Pa
         if resume:
             raise ValueError("--resume needs --checkpoint FILE, the file to go on from")
         return {}
-    if not checkpoint.parent.is_dir():
-        raise ValueError(f"--checkpoint: the folder {checkpoint.parent} does not exist")
-    if checkpoint.is_dir():
-        raise ValueError(f"--checkpoint must be a file; {checkpoint} is a folder")
+    check_place(checkpoint, "--checkpoint")
     for other, name in ((data, "the file of data"), (out, "--out")):
         if checkpoint.resolve() == other.resolve():
             raise ValueError(f"--checkpoint must not be {name}, {other}")

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .._files import check_replaceable, replacing
+from .._files import check_place, replacing
 from .._summaries import plain
 from ..errors import FileFormatError
 from ..io import read_blocks
@@ -76,11 +76,9 @@ def _check_out(out: Path, *others: Path) -> None:
         raise ValueError(
             f"--out must not end in {out.suffix}: predictions are written as CSV; got {str(out)!r}, write {_as_csv(out)!r}"
         )
-    if not out.parent.is_dir():
-        raise ValueError(f"--out: the folder {out.parent} does not exist")
-    if out.is_dir() or (out.exists() and any(path.exists() and out.samefile(path) for path in others)):
+    if out.exists() and any(path.exists() and out.samefile(path) for path in others):
         raise ValueError(f"--out must be a file of its own; got {out}")
-    check_replaceable(out)
+    check_place(out, "--out")
 
 
 def _as_csv(out: Path) -> str:

@@ -214,8 +214,14 @@ class LinearModel(BaseEstimator):
             "tol": self.tol,
             "max_passes": self.max_passes,
             "seed": self._seed(),
-            "progress": bool(self.verbose),
+            "progress": self._is_verbose(),
         }
+
+    def _is_verbose(self) -> bool:
+        """Tell whether to show progress; a number, as elsewhere in scikit-learn, says so if it is positive."""
+        if isinstance(self.verbose, (np.bool_, numbers.Integral)):
+            return int(self.verbose) > 0
+        raise TypeError(f"verbose must be True or False, or an integer; got {self.verbose!r}")
 
     def _seed(self) -> int | None:
         if self.random_state is None:

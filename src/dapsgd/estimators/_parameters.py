@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec
+from typing import ParamSpec
+
+from .._checks import meant
 
 __all__ = ["naming_unknown"]
 
 Given = ParamSpec("Given")
 
+_LIKENESS = 0.5  # at which "max_iter" may mean "max_passes"
 _INVERSE = {"C", "Cs"}
 _STRENGTH = {"lam", "lambda_", "lambd", "lmbda", "lamb", "reg", "regularization", "strength"}  # elsewhere
 _STRENGTHS = _STRENGTH | {"alpha", "n_alphas", "lams", "lambdas", "n_lams", "n_lambda", "n_lambdas"}
@@ -57,5 +59,5 @@ def _meant(unknown: str, known: list[str]) -> str:
         return f"{tried}, an array of them or how many; the class without CV takes one"
     if unknown in _STRENGTH | _INVERSE and "alpha" in known:
         return f": the strength is alpha{inverse}"
-    near: Any = difflib.get_close_matches(unknown.lower(), known, n=1, cutoff=0.5)
-    return f" (did you mean {near[0]}?)" if near else f"; it has {', '.join(known)}"
+    near = meant(unknown, known, _LIKENESS)
+    return f"; it has {', '.join(known)}" if near is None else f" (did you mean {near}?)"

@@ -86,7 +86,7 @@ class CrossValidated(LinearModel):
         options = self._options()
         del options["progress"]  # of each fit: here it is that of all together
         tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
-        with calm_blas(problem), counting(bool(self.verbose), grids[0].size * (len(tasks) + 1), "fit") as count:
+        with calm_blas(problem), counting(self._is_verbose(), grids[0].size * (len(tasks) + 1), "fit") as count:
             options["each"] = count
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
