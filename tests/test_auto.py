@@ -206,7 +206,66 @@ def test_extrapolation_never_makes_a_sweep_worse():
         values.append(0.5 * float((w.T @ Q @ w).item()) + float((g.T @ w).item()) + penalty(w))
         assert fresh.value(fresh.state) == pytest.approx(values[-1] - penalty(w))
     assert values == sorted(values, reverse=True)
-    assert model.sweep() > 0.0
+    assert model.sweep(True) > 0.0
+
+
+def correlated_columns(n, p, seed=5):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, p)) + rng.standard_normal((n, 1)), rng
+
+
+def column_model(X, part, slopes):
+    n, p = X.shape
+    made = columns.no_columns(ds.Problem(X, np.ones(n)))
+    made.add(np.arange(p))
+    nothing = np.zeros((0, slopes.shape[1]))
+    return descent.ColumnModel(part, made, np.ones((n, 0)), np.full(n, 1.0 / n), 0.1, slopes, np.zeros_like(slopes), nothing)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_a_sweep_settles_each_group_before_the_next(targets):
+    n, p = 150, 180
+    X, rng = correlated_columns(n, p)
+    regularizer, slopes = ds.GroupLasso(0.05, groups=6), rng.standard_normal((p, targets))
+    bound = regularizer.bind((p, targets))
+    part = descent.Part(descent.unit_handle(bound), np.arange(p // 6), np.arange(0, p + 1, 6))
+    Q = X.T @ X / n + 0.1 * np.eye(p)
+
+    def value(W):
+        return 0.5 * np.vdot(W, Q @ W) + np.vdot(slopes, W) + bound.value(W)
+
+    once, longest = np.zeros_like(slopes), 0.0
+    for start, curvature in zip(part.starts[:-1], descent.blocks_of(Q, part.starts).bounds, strict=True):
+        here = slice(start, start + 6)
+        point = once - (slopes + Q @ once) / curvature
+        once[here] = ds.prox(regularizer, point, step=1.0 / curvature)[here]
+        longest = longest or curvature * float(np.abs(once).max())
+    whole, single = descent.GramModel(part, Q, slopes, np.zeros_like(slopes)), column_model(X, part, slopes)
+    steps = whole.sweep(True), single.sweep(True)
+    assert steps[0] == pytest.approx(steps[1], rel=1e-10)
+    assert steps[0] >= longest * (1.0 - 1e-12)
+    np.testing.assert_allclose(whole.state[0], single.state[0], atol=1e-12)
+    np.testing.assert_allclose(whole.state[1], slopes + Q @ whole.state[0], atol=1e-10)
+    assert value(whole.state[0]) < value(once) < 0.0
+
+
+def test_sweeps_that_leave_out_zeros_are_checked_by_one_over_all():
+    X, rng = correlated_columns(40, 300)
+    slopes, lam = rng.standard_normal((300, 1)), 1.5
+    part = descent.Part(descent.unit_handle(ds.L1(lam)), np.arange(300), np.arange(301), lam)
+    model = column_model(X, part, slopes)
+    kinds, sweep = [], model.sweep
+    model.sweep = lambda everywhere: (kinds.append(everywhere), sweep(everywhere))[1]
+    W, sweeps = descent.descend(model, lambda w: lam * float(np.abs(w).sum()), 1e-8, 2000)
+    assert sweeps == len(kinds)
+    assert kinds[-1]
+    assert kinds.count(False) > kinds.count(True)
+    gradient = slopes + X.T @ (X @ W) / 40 + 0.1 * W
+    wrong = np.where(W == 0.0, np.maximum(np.abs(gradient) - lam, 0.0), np.abs(gradient + lam * np.sign(W)))
+    assert wrong.max() < 1e-6
+    zeros = np.flatnonzero(W == 0.0)
+    model.sweep(False)
+    assert not model.state[0][zeros].any()
 
 
 def test_gathered_columns_are_those_of_the_matrix():
@@ -465,8 +524,8 @@ def test_the_prox_of_an_l1_norm_is_the_same_without_a_call():
     part = descent.Part(handle, np.arange(1), np.array([0, 5]))
     Q, gradient = np.diag(np.arange(1.0, 6.0)), np.array([[3.0], [-2.0], [0.1], [-0.29], [0.0]])
     called, inside = (descent.GramModel(one, Q, gradient, np.zeros((5, 1))) for one in (part, part._replace(lasso=0.3)))
-    called.sweep()
-    inside.sweep()
+    called.sweep(True)
+    inside.sweep(True)
     np.testing.assert_array_equal(called.state[0], inside.state[0])
 
 

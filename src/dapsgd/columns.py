@@ -90,15 +90,16 @@ class DenseColumns:
         largest = float(weights.max(initial=0.0))
         safe = self.is_rough and 1.0 / _SAFE < largest < _SAFE
         outside = weights.astype(np.float32) if safe else weights
-        norms = partial(self._block_norms, weights)
-        return Weighted(DenseRows(self._memory[: self._count], outside), np.ones_like(weights), outside, norms)
+        blocks = partial(self._blocks, weights)
+        return Weighted(DenseRows(self._memory[: self._count], outside), np.ones_like(weights), outside, blocks)
 
-    def _block_norms(self, weights: Array, starts: Array) -> Array:
+    def _blocks(self, weights: Array, starts: Array) -> tuple[Array, list[Array] | None]:
         columns = self._memory[: self._count]
         if (np.diff(starts) == 1).all():
-            return self._squares(weights)
-        blocks = [columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts)]
-        return np.array([np.linalg.eigvalsh((block * weights) @ block.T)[-1] for block in blocks])
+            return self._squares(weights), None
+        parts = (columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts))
+        blocks = [(part * weights) @ part.T for part in parts]
+        return np.array([np.linalg.eigvalsh(block)[-1] for block in blocks]), blocks
 
     def _squares(self, weights: Array, since: int = 0) -> Array:
         """Return the weighted squared norms of the columns ``since:``."""
@@ -198,7 +199,7 @@ class SparseColumns:
         roots, squares = np.sqrt(weights), np.empty(len(self._index))
         self._fill(scale_columns, roots, Scaled(self._scaled, squares))
         rows = self._rows._replace(data=self._scaled)
-        return Weighted(rows, roots, np.ones_like(weights), lambda starts: np.add.reduceat(squares, starts[:-1]))
+        return Weighted(rows, roots, np.ones_like(weights), lambda starts: (np.add.reduceat(squares, starts[:-1]), None))
 
     @property
     def _rows(self) -> SparseRows:
@@ -247,8 +248,9 @@ class Weighted(NamedTuple):
     rows: DenseRows | SparseRows
     inside: Array  # what C was multiplied with
     outside: Array  # the weights divided by the square of that, as precise as sums of columns need to be
-    # Of ``C.T @ diag(outside) @ C`` for blocks that start at places of C, or bounds on them; until columns are weighted again.
-    norms: Callable[[Array], Array]
+    # Of ``C.T @ diag(outside) @ C``, for units that start at places of C: bounds on the largest eigenvalue of each, and its
+    # part of the matrix, None if these are not known or numbers; until columns are weighted again.
+    blocks: Callable[[Array], tuple[Array, list[Array] | None]]
 
 
 class Scaled(NamedTuple):

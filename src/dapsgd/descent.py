@@ -2,8 +2,9 @@ r"""Coordinate descent on a quadratic model of a problem, one unit of coordinate
 
 Around a point :math:`W_0` with gradient g the model is
 :math:`\tfrac12\langle D, Q D\rangle + \langle g, D\rangle + h(W_0 + D)`, where h is a sum over units of rows of W: single
-rows, or groups. A step on a unit is a proximal step with the unit's own smoothness, so columns may have any scale. Every few
-sweeps the next points are extrapolated from the last ones.
+rows, or groups. A step on a unit is a proximal step with the unit's own smoothness, so columns may have any scale; where a
+unit has several rows, more such steps follow on it alone, as what they cost does not depend on all others. Every few sweeps
+the next points are extrapolated from the last ones.
 
 References
 ----------
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
@@ -24,17 +25,23 @@ from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
 from .rows import inner
 
-__all__ = ["ColumnModel", "GramModel", "Model", "Part", "Units", "block_norms", "descend", "make_units", "unit_handle"]
+__all__ = ["Blocks", "ColumnModel", "GramModel", "Model", "Part", "Units", "blocks_of", "descend", "make_units", "unit_handle"]
 
 Array = np.ndarray[Any, Any]
 
 _LARGEST_JUMP = 1500  # coordinates
 _BEFORE_JUMP = 3  # sweeps, which choose the signs
+_LATEST_JUMP = 30  # sweeps: then there is one, whatever the signs do
+_STEADY = 0.02  # of the signs change in a sweep: the others are likely to stay, and a jump has few to turn
 _TURNS = 200  # of signs in a jump; after so many, sweeps choose them better
 _DEPENDENT = 1e-9  # a share of a column's square, to which it is a combination of others
 _ROUNDING, _RIDGE = 1e-13, 1e-8  # shares of the diagonal: for any columns, and for those that depend on each other
 _NULL = 1e-10  # a share of the largest eigenvalue of their products, at which columns cancel each other
 _MEMORY = 5  # sweeps from which the next points are extrapolated
+_BETWEEN = 10  # sweeps over the units that are not zero, until one over all
+_FULL = 10  # sweeps over all units at first, which choose those
+_MOST_STEPS = 20  # on a unit of several rows, before the next one has its turn
+_SETTLED = 0.1  # of its first step: then it may have
 
 
 class Units(NamedTuple):
@@ -59,6 +66,14 @@ class Part(NamedTuple):
         return UnitHandle(self.handle.code, self.handle.data, math.nan if self.positive else self.lasso)
 
 
+class Blocks(NamedTuple):
+    """The units' own parts of a model's matrix, one after the other."""
+
+    entries: Array
+    starts: Array  # where each starts; none has entries if they are not known
+    bounds: Array  # of the largest eigenvalue of each
+
+
 class Model(Protocol):
     """A quadratic model that can be descended on."""
 
@@ -68,8 +83,11 @@ class Model(Protocol):
         Coordinates stay at zero whose slope is beyond what keeps them there by no more than ``tol``.
         """
 
-    def sweep(self) -> float:
-        """Step on every unit once; return the longest step, measured as a gradient."""
+    def sweep(self, everywhere: bool) -> float:
+        """Step on every unit once; return the longest step, measured as a gradient.
+
+        If not ``everywhere``, units at zero may be left out where these cost as much as others.
+        """
 
     @property
     def state(self) -> list[Array]:
@@ -100,12 +118,18 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
     ``penalty(W)`` is the regulariser.
     """
     seen: list[list[Array]] = []
+    since = 0  # the last jump
+    passed = 0  # sweeps since the last one over all units
     for sweeps in range(1, max_sweeps + 1):
-        if not model.sweep() > tol:
+        everywhere = sweeps <= _FULL or passed == _BETWEEN
+        longest = model.sweep(everywhere)
+        if everywhere and not longest > tol:
             return model.state[0], sweeps
+        passed = 0 if everywhere else passed + 1 if longest > tol else _BETWEEN
         seen.append([part.copy() for part in model.state])
-        if len(seen) >= _BEFORE_JUMP and model.jump(tol):
-            seen = []
+        since += 1
+        if since >= _BEFORE_JUMP and (_are_steady(seen) or since >= _LATEST_JUMP) and model.jump(tol):
+            seen, since = [], 0
         elif len(seen) > _MEMORY:
             new = _extrapolate(seen)
             if new is not None and model.value(new) + penalty(new[0]) < model.value(model.state) + penalty(model.state[0]):
@@ -113,6 +137,14 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
                     part[...] = better
             seen = []
     return model.state[0], None
+
+
+def _are_steady(seen: list[list[Array]]) -> bool:
+    """Tell whether the last sweep changed few signs."""
+    if len(seen) < 2:
+        return False
+    now, before = np.sign(seen[-1][0]), np.sign(seen[-2][0])
+    return int((now != before).sum()) <= _STEADY * max(int(np.count_nonzero(now)), 1)
 
 
 def _extrapolate(seen: list[list[Array]]) -> list[Array] | None:
@@ -142,19 +174,20 @@ class GramModel:
         Q: Array,
         gradient: Array,
         W: Array,
-        norms: Array | None = None,  # of the units' blocks, if they are known
+        blocks: Blocks | None = None,  # of the units, if they are known
     ) -> None:
         self._Q = Q
         self._lasso, self._positive = part.lasso, part.positive
         self._start, self._first = W.copy(), gradient.copy()
         self.state = [W.copy(), gradient.copy()]
-        bounds = _never_zero(block_norms(Q, part.starts) if norms is None else norms)
-        self._arguments = part.regularizer, part.which, part.starts, bounds, Q
+        blocks = blocks_of(Q, part.starts) if blocks is None else blocks
+        self._arguments = part.regularizer, part.which, part.starts, blocks, Q
         self._alive, self._memory = part.handle, _memory(part, W)
         self._run = prepared(sweep_gram, *self._arguments)
 
-    def sweep(self) -> float:
-        """Step on every unit once."""
+    def sweep(self, everywhere: bool) -> float:
+        """Step on every unit once: those that stay at zero cost nothing."""
+        del everywhere
         W, gradient = self.state
         return float(self._run(*self._arguments, gradient, W, self._memory))
 
@@ -263,8 +296,9 @@ class ColumnModel:
         self._start, self._slopes, self._at_free = W.copy(), slopes, at_free
         self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
         self.state = [W.copy(), np.zeros((W.shape[1], len(weights)), weighted.outside.dtype), np.zeros_like(at_free)]
-        bounds = _never_zero(weighted.norms(part.starts) + ridge)
-        self._arguments = (part.regularizer, part.which, part.starts, bounds, weighted.rows, ridge, self._start, slopes)
+        bounds, own = weighted.blocks(part.starts)
+        blocks = make_blocks(bounds, own, part.starts, ridge)
+        self._arguments = (part.regularizer, part.which, part.starts, blocks, weighted.rows, ridge, self._start, slopes)
         self._alive, self._memory = part.handle, _memory(part, W)
         self._run = prepared(sweep_columns, *self._arguments)
 
@@ -272,10 +306,10 @@ class ColumnModel:
         """Refuse: there is no matrix to solve with."""
         return False
 
-    def sweep(self) -> float:
-        """Step on every unit once, and on what is free."""
+    def sweep(self, everywhere: bool) -> float:
+        """Step on units once, and on what is free."""
         W, along, shift = self.state
-        longest = float(self._run(*self._arguments, along, W, self._memory))
+        longest = float(self._run(*self._arguments, everywhere, along, W, self._memory))
         if shift.size:
             left = self._at_free + self._free.T @ (self._weights * along).T
             move = -self._inverse @ left
@@ -294,21 +328,29 @@ class ColumnModel:
 
 
 def _memory(part: Part, W: Array) -> Array:
-    """Allocate room for a unit's point and its prox."""
-    return np.zeros((2, int(np.diff(part.starts).max(initial=1)) * W.shape[1]))
+    """Allocate room for what a step on a unit needs."""
+    return np.zeros((6, int(np.diff(part.starts).max(initial=1)) * W.shape[1]))
 
 
-def block_norms(Q: Array, starts: Array) -> Array:
-    """Return the largest eigenvalue of each unit's diagonal block."""
+def blocks_of(Q: Array, starts: Array) -> Blocks:
+    """Return the units' blocks of a matrix."""
     if (np.diff(starts) == 1).all():
-        return np.diagonal(Q).copy()
-    return np.array([np.linalg.eigvalsh(Q[a:b, a:b])[-1] for a, b in itertools.pairwise(starts)])
+        return make_blocks(np.diagonal(Q), None, starts)
+    blocks = [Q[a:b, a:b] for a, b in itertools.pairwise(starts)]
+    return make_blocks(np.array([np.linalg.eigvalsh(block)[-1] for block in blocks]), blocks, starts)
 
 
-def _never_zero(bounds: Array) -> Array:
-    floor = np.finfo(np.float64).eps * max(float(bounds.max(initial=0.0)), np.finfo(np.float64).tiny)
-    result: Array = np.maximum(bounds, floor)
-    return result
+def make_blocks(bounds: Array, blocks: Sequence[Array] | None, starts: Array, ridge: float = 0.0) -> Blocks:
+    """Put the units' blocks one after the other, with ``ridge`` on the diagonal of each; None if they are not known, or single.
+
+    Bounds that are zero become as small as can be.
+    """
+    floor = np.finfo(np.float64).eps * max(float(bounds.max(initial=0.0)) + ridge, np.finfo(np.float64).tiny)
+    bounds = np.maximum(bounds + ridge, floor)
+    if blocks is None:
+        return Blocks(np.zeros(0), np.zeros(len(starts), np.int64), bounds)
+    entries = [(block + ridge * np.eye(len(block))).ravel() for block in blocks]
+    return Blocks(np.concatenate(entries), np.concatenate([[0], np.cumsum(np.diff(starts) ** 2)]).astype(np.int64), bounds)
 
 
 @kernel
@@ -421,26 +463,69 @@ def add_scaled(factor: float, row: Array, out: Array) -> None:
 
 @kernel
 def sweep_gram(
-    regularizer: Any, which: Array, starts: Array, bounds: Array, Q: Array, gradient: Array, W: Array, memory: Array
+    regularizer: Any, which: Array, starts: Array, blocks: Blocks, Q: Array, gradient: Array, W: Array, memory: Array
 ) -> float:
-    """Step on every unit of W, (k, q), once, keeping the gradient up to date; return the longest step."""
-    longest = 0.0
+    """Step on every unit of W, (k, q), keeping the gradient up to date; return the longest first step."""
+    longest, known = 0.0, blocks.entries.size > 0
     for u in range(which.size):
-        start, stop = starts[u], starts[u + 1]
+        start, stop, bound = starts[u], starts[u + 1], blocks.bounds[u]
         size = (stop - start) * W.shape[1]
         old, slope = W[start:stop].ravel(), gradient[start:stop].ravel()
         point, new = memory[0, :size], memory[1, :size]
         for e in range(size):
-            point[e] = old[e] - slope[e] / bounds[u]
-        regularizer.prox_unit(which[u], point, 1.0 / bounds[u], new)
+            point[e] = old[e] - slope[e] / bound
+        regularizer.prox_unit(which[u], point, 1.0 / bound, new)
+        if known:
+            longest = max(longest, bound * settle(regularizer, which[u], blocks, u, Q.shape[0], old, slope, memory))
         for r in range(start, stop):
             for c in range(W.shape[1]):
                 move = new[(r - start) * W.shape[1] + c] - W[r, c]
                 if move != 0.0:
                     W[r, c] += move
-                    longest = max(longest, abs(move) * bounds[u])
+                    longest = longest if known else max(longest, abs(move) * bound)
                     add_to_column(Q[r], move, c, gradient)
     return longest
+
+
+@kernel
+def settle(regularizer: Any, unit: int, blocks: Blocks, u: int, cost: int, old: Array, slope: Array, memory: Array) -> float:
+    """Go on minimising over a unit, roughly, after a first step on it; return how long that was.
+
+    It is ``unit`` of the regulariser, and u of the model. The second row of ``memory`` is where the first step went, then where
+    all went; the last row is not touched. To move a row of the unit costs ``cost`` afterwards, and all steps cost no more.
+    """
+    new, point, before = memory[1, : old.size], memory[0, : old.size], memory[2, : old.size]
+    ahead, move = memory[3, : old.size], memory[4, : old.size]
+    first = 0.0
+    for e in range(old.size):
+        first, ahead[e] = max(first, abs(new[e] - old[e])), new[e]
+    if first == 0.0:
+        return first
+    bound, block = blocks.bounds[u], blocks.entries[blocks.starts[u] : blocks.starts[u + 1]]
+    rows = round(math.sqrt(block.size))
+    momentum, targets = 1.0, old.size // rows
+    for _ in range(min(_MOST_STEPS, cost // rows)):
+        for e in range(old.size):
+            before[e], move[e] = new[e], ahead[e] - old[e]
+        for r in range(rows):
+            for c in range(targets):
+                total = slope[r * targets + c]
+                for k in range(rows):
+                    total += block[r * rows + k] * move[k * targets + c]
+                point[r * targets + c] = ahead[r * targets + c] - total / bound
+        regularizer.prox_unit(unit, point, 1.0 / bound, new)
+        longest, uphill = 0.0, 0.0
+        for e in range(old.size):
+            longest = max(longest, abs(new[e] - ahead[e]))
+            uphill += (ahead[e] - new[e]) * (new[e] - before[e])
+        if longest <= _SETTLED * first:
+            break
+        faster = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))
+        share = 0.0 if uphill > 0.0 else (momentum - 1.0) / faster
+        momentum = 1.0 if uphill > 0.0 else faster
+        for e in range(old.size):
+            ahead[e] = new[e] + share * (new[e] - before[e])
+    return first
 
 
 @kernel
@@ -458,35 +543,42 @@ def sweep_columns(
     regularizer: Any,
     which: Array,
     starts: Array,
-    bounds: Array,
+    blocks: Blocks,
     columns: Any,
     ridge: float,
     first: Array,
     slopes: Array,
+    everywhere: bool,
     along: Array,
     W: Array,
     memory: Array,
 ) -> float:
-    """Step on every unit of W, (k, q), once; return the longest step.
+    """Step on every unit of W, (k, q), or on those that are not zero; return the longest first step.
 
     ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. ``along``, (q, n), is the columns times
     the change of W since it was ``first``.
     """
-    longest = 0.0
+    longest, known, flat = 0.0, blocks.entries.size > 0, W.ravel()
     for u in range(which.size):
-        start, stop, bound = starts[u], starts[u + 1], bounds[u]
+        start, stop, bound = starts[u], starts[u + 1], blocks.bounds[u]
         size = (stop - start) * W.shape[1]
-        point, new = memory[0, :size], memory[1, :size]
+        old = flat[start * W.shape[1] : stop * W.shape[1]]
+        if not (everywhere or old.any()):
+            continue
+        point, new, slope = memory[0, :size], memory[1, :size], memory[5, :size]
         for r in range(start, stop):
             for c in range(W.shape[1]):
-                slope = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, along[c])
-                point[(r - start) * W.shape[1] + c] = W[r, c] - slope / bound
+                e = (r - start) * W.shape[1] + c
+                slope[e] = slopes[r, c] + ridge * (W[r, c] - first[r, c]) + columns.weighted_dot(r, along[c])
+                point[e] = W[r, c] - slope[e] / bound
         regularizer.prox_unit(which[u], point, 1.0 / bound, new)
+        if known:
+            longest = max(longest, bound * settle(regularizer, which[u], blocks, u, along.shape[1], old, slope, memory))
         for r in range(start, stop):
             for c in range(W.shape[1]):
                 move = new[(r - start) * W.shape[1] + c] - W[r, c]
                 if move != 0.0:
                     W[r, c] += move
-                    longest = max(longest, abs(move) * bound)
+                    longest = longest if known else max(longest, abs(move) * bound)
                     columns.add_multiple(r, move, along[c])
     return longest

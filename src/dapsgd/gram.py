@@ -125,7 +125,7 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
     # Blocks stay in the cache, and have many more rows than columns, so that adding their sums costs little.
     largest = max(_BLOCK, _ROWS_PER_COLUMN * p) if problem.dtype == np.float64 else _BLOCK
     # Threads with a span of rows each are faster than those of BLAS on one block after the other.
-    count = min(_SPANS, n // _BLOCK)
+    count = min(_SPANS, n // max(_BLOCK, _ROWS_PER_COLUMN * p))
     if count < _FEWEST_SPANS or n * p * p > count * _WORK or blas_threads() == 1:
         count = 1
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]

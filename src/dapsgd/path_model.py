@@ -15,7 +15,7 @@ import numpy as np
 from . import rows as _rows
 from . import working_set
 from ._summaries import penalty_of
-from .descent import GramModel, Part, block_norms, descend
+from .descent import GramModel, Part, blocks_of, descend
 from .dual import duality_gap, has_gap
 from .free import make_border
 from .losses import is_quadratic
@@ -66,7 +66,7 @@ class PathModel:
         zero = np.zeros(problem.packed_shape, problem.dtype)
         slopes, self._at_free = space.pull(problem.packed_gradient(zero, nothing))
         self._Q, self._slopes = self._border.without(Q, slopes[self._order], self._at_free)
-        self._norms = block_norms(self._Q, self._part[1])
+        self._blocks = blocks_of(self._Q, self._part[1])
         self._scale = float(np.abs(self._slopes).max(initial=0.0))
         self._W = np.zeros_like(self._slopes)
 
@@ -84,7 +84,7 @@ class PathModel:
             if result is not None:
                 break
             gradient = self._slopes + self._Q @ self._W
-            model = GramModel(part, self._Q, gradient, self._W, self._norms)
+            model = GramModel(part, self._Q, gradient, self._W, self._blocks)
             self._W, more = descend(model, lambda W: problem.penalty(self._joined(problem, W)), tol, _SWEEPS)
             if more is None:
                 break

@@ -39,7 +39,8 @@ _LATE = 1e-3  # as soon as that is this share of what they wanted at first: then
 _ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
 SWEEPS = 1000  # over a matrix
 _COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
-_SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix
+_SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix, whatever it costs,
+_FEWEST_SWEEPS = 20  # and never after fewer
 _STALLS = 2  # successive models whose minimum so many sweeps did not find
 
 
@@ -217,7 +218,7 @@ class Search:
         part = Part(self._space.handle, self._chosen, self._starts, self._space.lasso, self._space.positive)
         if one_by_one:
             single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
-            new, sweeps = descend(single, self._penalty, tol, _SWEEPS_OF_COLUMNS)
+            new, sweeps = descend(single, self._penalty, tol, self._most_sweeps())
             move = new - before
             shift, self._sweeps = single.state[2], sweeps
             if sweeps is None:
@@ -229,7 +230,7 @@ class Search:
             new, sweeps = descend(model, self._penalty, tol, SWEEPS)
             move = new - before
             shift = border.best(at_free, move)
-        self._stalled = 0 if sweeps is not None else self._stalled + 1
+        self._stalled = 0 if sweeps is not None else self._stalled + (not one_by_one or self._tangled)
         self._tangled = self._tangled or sweeps is None
         return bool(move.any() or shift.any()) and self._go(move, shift)
 
@@ -240,6 +241,14 @@ class Search:
             return False
         known = not changed and 2 * len(self._matrix) >= len(self._rows)
         return known or self._sweeps is None or len(self._rows) < _COLUMNS_A_SWEEP * self._sweeps
+
+    def _most_sweeps(self) -> int:
+        """Return after how many sweeps over the columns of the set it had better have a matrix.
+
+        Where a sweep over that is cheaper, as soon as those over columns have cost as much as making it.
+        """
+        cheaper = self._quadratic and not isinstance(self._columns, SparseColumns) and len(self._rows) < self._problem.n
+        return max(_FEWEST_SWEEPS, len(self._rows) // _COLUMNS_A_SWEEP) if cheaper else _SWEEPS_OF_COLUMNS
 
     def _penalty(self, w: Array) -> float:
         """Return the regulariser at the current point with other values on the set."""

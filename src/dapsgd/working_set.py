@@ -108,9 +108,9 @@ def compile_for(problem: Problem) -> None:
     columns = space.columns(roughly=not (joint or is_quadratic(problem.loss)))
     columns.add(np.zeros(1, np.int64))
     part = Part(space.handle, np.zeros(1, np.int64), np.arange(2), space.lasso, space.positive)
-    ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep()
+    ColumnModel(part, columns, np.ones((problem.n, 0)), np.ones(problem.n), 1.0, few, few, few[:0]).sweep(True)
     model = GramModel(part, np.ones((1, 1)), few, few + 1.0)
-    model.sweep()
+    model.sweep(True)
     model.state[0][...] = 1.0
     model.jump(1.0)
     if not joint:
