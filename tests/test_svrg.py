@@ -215,8 +215,8 @@ def test_mini_batches_grow_with_the_matrix_that_is_decomposed():
 def test_snapshots_are_taken_often_at_first_where_there_are_many_rows():
     few, many = make_epochs(2_000, 32), make_epochs(1_000_000, 100)
     assert few.first == few.longest == 125
-    assert (many.first, many.longest) == (1250, 20_000)
-    assert [many.at(k) for k in range(7)] == [0, 1250, 3750, 8750, 18_750, 38_750, 58_750]
+    assert (many.first, many.longest) == (625, 20_000)
+    assert [many.at(k) for k in range(7)] == [0, 625, 1875, 4375, 9375, 19_375, 39_375]
     problem = small(n=20_000)
     epochs = make_epochs(problem.n, 32)
     assert epochs.first < epochs.longest
@@ -262,8 +262,9 @@ def test_passes_are_those_of_snapshots_and_a_few_for_the_certificate(monkeypatch
     assert run.converged
     snapshots = len(run.trace.iteration)
     # Of the certificate: the answer's predictions; for a fused lasso the sums of the rows and the fitted slopes of each look.
-    assert counts["predict"] <= snapshots + 2.01
-    assert counts["transpose_times"] <= snapshots + 2.01
+    # Of the choice where to take a snapshot: three looks at a sixteenth of the rows.
+    assert counts["predict"] <= snapshots + 2.01 + 0.2 * snapshots
+    assert counts["transpose_times"] <= snapshots + 2.01 + 0.1 * snapshots
 
 
 @pytest.mark.parametrize("regularizer", ["l1", "group_lasso", "fused_lasso"])

@@ -262,6 +262,10 @@ class RunMonitor:
         """The tolerance for the residual: 0 where the duality gap decides."""
         return 0.0 if self._has_gap else self._residual_tol
 
+    def is_proximal(self, x: Array) -> bool:
+        """Tell whether x, where the last snapshot was taken, is exactly sparse, grouped, fused or of low rank."""
+        return self._snapshots is not None and self._snapshots.is_proximal(x)
+
     def known_gradient(self, x: Array) -> Array | None:
         """Return the gradient of f at a packed parameter, if the last snapshot was taken there."""
         known = None if self._snapshots is None else self._snapshots.known(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from . import rows as _rows
 from ._jit import compiled, kernel
 from ._memory import require_memory
 from ._passes import for_each
+from .ends import Ends
 from .gradients import loss_gradient
 from .problem import Problem, loss_slopes
 from .runtimes._blas import single_threaded_blas
@@ -32,7 +34,7 @@ _SAMPLES = 32  # mini-batches whose smoothness is looked at
 _MARGIN = 1.1  # for those that are not
 _SMALL = 64  # rows or columns, of which all eigenvalues are found as fast as one
 _SETBACKS = 40
-_SHORTEST, _LONGEST = 0.125, 2.0  # passes over the rows between two snapshots
+_SHORTEST, _LONGEST = 0.0625, 2.0  # passes over the rows between two snapshots
 _UPDATES = 256  # at least, between two snapshots, unless that is more than the longest
 
 
@@ -129,6 +131,7 @@ class Refresher:
         self._predictions = np.zeros_like(problem._targets)
         self._x: Array | None = None  # where the last snapshot was taken
         self._value = math.nan  # of f there, if it was asked for
+        self._is_proximal = False  # is it the end of a proximal step?
         by_rows = problem._by_rows
         once = isinstance(by_rows, _rows.DenseRows) and by_rows.X.nbytes > _LARGE and len(problem.shape) == 1
         width = max(1, (problem.p + 1) * problem.dtype.itemsize)
@@ -148,12 +151,18 @@ class Refresher:
             sums = self.mean, np.zeros(0)
             self._look_at = compiled(look_at_rows, part, problem.loss, *arguments[1:3], self.mean, slopes, slopes, *sums)
 
-    def __call__(self, x: Array, failed: bool = False) -> float:
+    def __call__(self, x: Array, failed: bool = False, mean: Array | None = None, step: float = 0.0) -> float:
         """Take a snapshot at a packed parameter, which may be put back; return a factor for all steps from now on.
 
-        ``failed`` says that a worker met a number that is not finite.
+        ``failed`` says that a worker met a number that is not finite. The parameter moves to where a
+        ``step`` leads from the ``mean`` of recent ones, if that is given and better.
         """
-        before = self._x
+        before, self._is_proximal = self._x, False
+        if mean is not None and before is not None and not failed:
+            with np.errstate(over="ignore", invalid="ignore"):
+                better = self._ends.choose(x, mean, step, self.at_snapshot, self.mean)
+            if better is not None:
+                x[...], self._is_proximal = better, True
         self._take(x)
         if self._careful:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -161,12 +170,16 @@ class Refresher:
                 value = self._value + self._problem.penalty(x)
             rounding = 100.0 * float(np.finfo(self._problem.dtype).eps) * abs(self._best) if before is not None else 0.0
             if before is not None and (failed or not value <= self._best + rounding) and self.setbacks < _SETBACKS:
-                x[...] = before
+                x[...], self._is_proximal = before, False
                 self._take(x)
                 self.setbacks += 1
             else:
                 self._best = value
         return float(0.5**self.setbacks)
+
+    @cached_property
+    def _ends(self) -> Ends:
+        return Ends(self._problem)
 
     def _take(self, x: Array) -> None:
         self.mean[...] = self.take_sum(x) / self._problem.n
@@ -208,6 +221,10 @@ class Refresher:
         if saved.item("taken") is True:
             with single_threaded_blas():  # as during the run, to have the same bits
                 self._take(saved.array("x", self.mean))
+
+    def is_proximal(self, x: Array) -> bool:
+        """Tell whether x, where the last snapshot was taken, is exactly sparse, grouped, fused or of low rank."""
+        return self._is_proximal and self._x is not None and np.array_equal(x, self._x)
 
     def known(self, x: Array) -> Known | None:
         """Return what is known of x, if that is where the last snapshot was taken."""

@@ -312,6 +312,7 @@ def solve(
                 records=records,
                 record_schedule=record_schedule,
                 average=average,
+                means=careful and not average and not isinstance(executor, Cluster),
                 shares=shares,
                 blocks=blocks,
                 neighbours=epochs is not None,
@@ -376,6 +377,7 @@ def _finish(
     del iterate
     monitor.observe(outcome.iterations, outcome.seconds, x, answered=True)
     polished = name in (*FULL, "dave-rpg") and (outcome.iterations > 0 or monitor.stopped_by is not None)
+    polished = polished or monitor.is_proximal(x)
     if not polished:
         x = _polish(problem, x, step, monitor.known_gradient(x))
     certificate = monitor.last(outcome.iterations) if polished else None

@@ -15,7 +15,7 @@ from .._jit import compiled
 from .._memory import require_memory
 from .._team import go_to_core
 from ..result import Schedule
-from ..steps import shortened
+from ..steps import shortened, step_at
 from ..updates import Coupled, make_buffers, padded, padded_copy
 from . import _engine as engine
 from ._locks import acquire, locks
@@ -84,12 +84,18 @@ class Crew:
         counters = self._ledger.counters
         failed = self.plan.careful and counters[engine.BAD_ITERATION] >= 0
         if failed or (self.plan.is_due(self.iteration) and self._snapshot_at != self.iteration):
-            factor = self.plan.refresh(self._shared.x, failed)
+            mean, step = self._shared.mean if self.plan.means else None, step_at(self._rule, self.iteration)
+            factor = self.plan.refresh(self._shared.x, failed, mean, step)
             rule = shortened(self.plan.rule, factor)
-            if rule != self._rule:  # it went back: so do the copies that wait to be evaluated
-                self._shared.records[: int(counters[engine.RECORDS])] = self._shared.x
+            waiting = int(counters[engine.RECORDS])
+            # If it went back so do all copies that wait to be evaluated; otherwise that of the point which was moved.
+            here = self._log.record_at[:waiting] == self.iteration
+            self._shared.records[:waiting][here if rule == self._rule else slice(None)] = self._shared.x
             self._rule = rule
             self._snapshot_at = self.iteration
+            counters[engine.MEAN_FROM] = self.plan.mean_from(self.iteration)
+            if self.plan.means:
+                self._shared.mean[...] = self._shared.x  # whatever was there before, such as NaN
             counters[engine.BAD_ITERATION] = -1 if failed else counters[engine.BAD_ITERATION]
 
     def prepare(self, last: int) -> None:
@@ -206,6 +212,7 @@ class Crew:
             "seconds": self.clock.seconds,
             "scale": self._rule.scale,
             "snapshot_at": self._snapshot_at,
+            "mean_from": int(self._ledger.counters[engine.MEAN_FROM]),
             "streams": list(self._drawn_from),
             "drawn": np.array([own.state[engine.DRAWN] for own in self._own]),
             "x": self._shared.x.copy(),
@@ -224,6 +231,7 @@ class Crew:
         self.clock.set(saved.number("seconds", 0.0, math.inf))
         self._rule = shortened(plan.rule, saved.number("scale", 0.0, plan.rule.scale) / plan.rule.scale)
         self._snapshot_at = saved.integer("snapshot_at", -1, done)
+        counters[engine.MEAN_FROM] = saved.integer("mean_from", -1, plan.max_iter)
         self._shared.x[...] = saved.array("x", self._shared.x)
         self._shared.mean[...] = saved.array("mean", self._shared.mean)
         log.spent[...] = saved.array("spent", log.spent)
@@ -296,6 +304,7 @@ def _make_ledger(plan: Plan, head: int, gates: Array) -> engine.Ledger:
     _set_records(counters, plan.records, 0)
     counters[engine.RECORDS_FULL] = _slots(plan)
     counters[engine.BAD_ITERATION] = -1
+    counters[engine.MEAN_FROM] = -1
     turn = 1 if plan.shares.size > 0 else _TURN  # a share that stays away for long leaves its old gradient behind
     return engine.Ledger(int(head), gates, waiting, counters, leases, plan.max_delay, turn)
 
@@ -331,7 +340,7 @@ def _make_shared(plan: Plan, stripes: Array, ledger: engine.Ledger, log: engine.
     x = plan.x0
     return engine.Shared(
         x=padded_copy(x),
-        mean=padded_copy(x if plan.average else x[:0]),
+        mean=padded_copy(x if plan.average or plan.means else x[:0]),
         records=np.zeros((len(log.record_at), *x.shape), x.dtype),
         bounds=np.linspace(0, len(x), len(stripes) + 1).astype(np.int64),
         stripes=stripes,

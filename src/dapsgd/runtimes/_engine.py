@@ -59,7 +59,9 @@ DONE, PAUSED, REFILL, DIVERGED, TURN_OVER = range(5)
 ITERATION, LAST, PAUSE, LEASES, RECORDS, RECORDS_FULL, BAD_ITERATION, IN_LINE = range(8)
 # The next iteration to record, how much later the one after it is, and how much later one is at the most.
 RECORD_NEXT, RECORD_EVERY, RECORD_LONGEST = range(8, 11)
-COUNTERS = 11
+# The iteration from which on iterates are averaged: -1 for all of them, the first included.
+MEAN_FROM = 11
+COUNTERS = 12
 
 # What a worker remembers between two visits to the compiled code, by its place in Own.state.
 # HOLDS: one more than the stripe it has locked, 0 for none. UPDATES: of its turn so far. WORKED: the run's iterations when it
@@ -99,8 +101,8 @@ class Shared(NamedTuple):
     """What all workers share. Stripe s of the arrays is rows bounds[s]:bounds[s + 1], guarded by stripes[s]."""
 
     x: Array  # the parameter
-    mean: Array  # the mean of all iterates so far; empty if nobody asked
-    records: Array  # copies of the parameter, or of the mean, at recorded iterations
+    mean: Array  # the mean of iterates, as counters[MEAN_FROM] says; empty if nobody asked
+    records: Array  # copies of the parameter, or of the mean of all iterates, at recorded iterations
     bounds: Array
     stripes: Array  # addresses of locks
     ledger: Ledger
@@ -164,10 +166,10 @@ def run(parts: Parts, rule: StepRule, shared: Shared, own: Own) -> int:
                 release(shared.stripes[s - 1])
             start, stop = shared.bounds[s], shared.bounds[s + 1]
             apply(parts, shared.x, own.message, own.x, pace, start, stop, own.buffers)
-            if shared.mean.size > 0:
-                average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 2)
+            if shared.mean.size > 0 and t >= counters[MEAN_FROM]:
+                average(shared.mean[start:stop].ravel(), own.x[start:stop].ravel(), t + 1 - counters[MEAN_FROM])
             if slot >= 0:
-                source = shared.mean if shared.mean.size > 0 else own.x
+                source = shared.mean if shared.mean.size > 0 and counters[MEAN_FROM] < 0 else own.x
                 copy(source[start:stop], shared.records[slot, start:stop])
         if slot >= 0:
             stamp(shared.log.stamps[slot : slot + 1])  # before another may record, so that times are in order
@@ -260,7 +262,7 @@ def take_slot(ledger: Ledger, log: Log, iteration: int) -> int:
 
 @kernel
 def average(mean: Array, x: Array, count: int) -> None:
-    """Update the mean of the first ``count`` iterates, of which x is the last."""
+    """Update the mean of ``count`` successive iterates, of which x is the last."""
     weight = mean.dtype.type(1.0 / count)
     for j in range(x.size):
         mean[j] += (x[j] - mean[j]) * weight

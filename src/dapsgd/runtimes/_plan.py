@@ -74,6 +74,7 @@ class Plan:
     records: Marks  # when the parameter is recorded
     record_schedule: bool
     average: bool
+    means: bool  # may a snapshot be taken at the mean of the second half of an epoch?
     shares: Array  # (workers + 1,): worker w looks at rows shares[w]:shares[w + 1] and no others; empty: at any
     blocks: int  # into which a worker cuts its share, where a message is about all of them
     neighbours: bool  # are the rows of a mini-batch next to each other? Memory is read faster then
@@ -107,6 +108,12 @@ class Plan:
         if attended:
             stops.append(self.records.after(iteration))
         return min(stops)
+
+    def mean_from(self, iteration: int) -> int:
+        """Return from where on iterates are averaged after a snapshot: from the middle of the epoch; -1 for all of them."""
+        if not self.means or self.epochs is None:
+            return -1
+        return (iteration + self.epochs.after(iteration)) // 2
 
     def is_due(self, iteration: int) -> bool:
         """Tell whether a snapshot is to be taken before this iteration."""

@@ -45,7 +45,7 @@ class Course(NamedTuple):
     x: Array
     own: Array  # the version that a worker had read
     message: Array
-    mean: Array  # empty if nobody asked
+    mean: Array  # of iterates; empty if nobody asked
     versions: Array  # ring: those that may still be read
     spent: Array  # ring: the sum of all steps before iteration t, at t modulo its length
     delays: Array  # histogram
@@ -53,7 +53,7 @@ class Course(NamedTuple):
 
 
 @kernel
-def advance(parts: Parts, rule: StepRule, course: Course, start: int, read: Array, rows: Array) -> int:
+def advance(parts: Parts, rule: StepRule, course: Course, mean_from: int, start: int, read: Array, rows: Array) -> int:
     """Apply updates from iteration ``start`` on; return how many, fewer than asked for if one was not finite."""
     memory, ring = course.versions.shape[0], course.spent.size
     for k in range(read.size):
@@ -68,8 +68,8 @@ def advance(parts: Parts, rule: StepRule, course: Course, start: int, read: Arra
         apply(parts, course.x, course.message, course.own, pace, 0, course.x.shape[0], course.buffers)
         course.spent[(t + 1) % ring] = course.spent[t % ring] + min(eta, allowed)
         course.delays[t - version] += 1
-        if course.mean.size > 0:
-            average(course.mean.ravel(), course.x.ravel(), t + 2)
+        if course.mean.size > 0 and t >= mean_from:
+            average(course.mean.ravel(), course.x.ravel(), t + 1 - mean_from)
     return read.size
 
 
@@ -84,12 +84,13 @@ class _Walk:
         self.seconds = 0.0  # of the last update, simulated ones included
         self.rule = plan.rule
         self.snapshot_at = -1
+        self.mean_from = -1
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps; the order of the updates is found again from the beginning."""
         kept = {name: getattr(self.course, name).copy() for name in _KEPT}
         numbers = {"iteration": self.done, "seconds": self.clock.seconds, "scale": self.rule.scale}
-        return {**kept, **numbers, "snapshot_at": self.snapshot_at}
+        return {**kept, **numbers, "snapshot_at": self.snapshot_at, "mean_from": self.mean_from}
 
     def restore(self, saved: Saved) -> None:
         """Go on from a checkpoint."""
@@ -98,6 +99,7 @@ class _Walk:
         self.seconds = self.clock.seconds
         self.rule = shortened(self.plan.rule, saved.number("scale", 0.0, self.plan.rule.scale) / self.plan.rule.scale)
         self.snapshot_at = saved.integer("snapshot_at", -1, self.done)
+        self.mean_from = saved.integer("mean_from", -1, self.plan.max_iter)
         for name in _KEPT:
             array = getattr(self.course, name)
             array[...] = saved.array(name, array)
@@ -109,12 +111,15 @@ class _Walk:
         plan, course = self.plan, self.course
         if plan.refresh is None:
             return False
-        factor = plan.refresh(course.x, failed)
+        factor = plan.refresh(course.x, failed, course.mean if plan.means else None, step_at(self.rule, self.done))
         following = shortened(plan.rule, factor)
         shorter = following != self.rule
         if shorter:
             course.versions[:] = course.x  # nobody shall go on from where it went wrong
         self.rule = following
+        self.mean_from = plan.mean_from(self.done)
+        if plan.means:
+            course.mean[...] = course.x  # whatever was there before, such as NaN
         if not failed:
             self.snapshot_at = self.done
         return shorter
@@ -125,7 +130,7 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
     walk = _Walk(plan, length, longest)
     course, clock = walk.course, walk.clock
     none = np.zeros(0, np.int64)
-    run = compiled(advance, plan.parts, plan.rule, course, 0, none, np.zeros((0, plan.batch_size), np.int64))
+    run = compiled(advance, plan.parts, plan.rule, course, 0, 0, none, np.zeros((0, plan.batch_size), np.int64))
     pieces: list[Piece] = []
 
     def next_piece(start: int, stop: int) -> Piece:
@@ -153,7 +158,8 @@ def follow(plan: Plan, monitor: Monitor, length: int, longest: int, take: Callab
                 start = walk.done
                 while walk.done < start + len(piece.read):
                     ahead = walk.done - start
-                    walk.done += run(plan.parts, walk.rule, course, walk.done, piece.read[ahead:], piece.rows[ahead:])
+                    left = piece.read[ahead:], piece.rows[ahead:]
+                    walk.done += run(plan.parts, walk.rule, course, walk.mean_from, walk.done, *left)
                     if walk.done < start + len(piece.read):  # a number was not finite
                         if not (plan.careful and walk.refresh(True)):
                             monitor.diverged(walk.done)
@@ -182,7 +188,7 @@ def _make_course(plan: Plan, longest: int) -> Course:
         x=x.copy(),
         own=x.copy(),
         message=np.zeros_like(x),
-        mean=x.copy() if plan.average else x[:0].copy(),
+        mean=x.copy() if plan.average or plan.means else x[:0].copy(),
         versions=np.zeros((longest + 1, *x.shape), x.dtype),
         spent=np.zeros(longest + 2),
         delays=np.zeros(max(plan.max_delay, longest) + 1, np.int64),
