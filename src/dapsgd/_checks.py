@@ -174,6 +174,13 @@ def rename_hint(missing: str, names: Iterable[str]) -> str:
 
 def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """Return ``value`` as a real floating-point array without NaN or infinity; never a view to write to."""
+    array = real_array(name, value, dtype)
+    check_finite(name, array)
+    return array
+
+
+def real_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
+    """Return ``value`` as a real floating-point array, in which there may be NaN or infinity; never a view to write to."""
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries first")
     try:
@@ -190,10 +197,13 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
         raise TypeError(f"{name} must hold real numbers; got dtype {array.dtype}{remedy}")
     if dtype is None:
         dtype = array.dtype if array.dtype in (np.float32, np.float64) else np.dtype(np.float64)
-    array = array.astype(dtype, copy=False)
+    return array.astype(dtype, copy=False)
+
+
+def check_finite(name: str, array: np.ndarray[Any, Any]) -> None:
+    """Raise ``ValueError`` if an entry is NaN or infinite."""
     if not all_finite(array):
         raise not_finite(name, *_first_not_finite(array))
-    return array
 
 
 def _text_column(frame: Any, array: np.ndarray[Any, Any]) -> str:

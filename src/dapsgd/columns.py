@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 
 from . import rows as _rows
 from ._jit import kernel, prepared, run
+from ._passes import cut_rows, for_each, threads_of_a_pass
 from .runtimes._blas import over_rows
 
 if TYPE_CHECKING:
@@ -77,13 +79,23 @@ class DenseColumns:
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
-        result: Array = self._memory[: self._count].T @ w.astype(self._X.dtype)
-        return result
+        w = w.astype(self._X.dtype)
+        columns = self._memory[: self._count]
+        threads = threads_of_a_pass(columns.nbytes)
+        if threads == 1:
+            result: Array = columns.T @ w
+            return result
+        parts = for_each(cut_rows(columns.shape[1]), lambda block: columns[:, block].T @ w, threads)
+        return np.concatenate(parts)
 
     def transpose_times(self, d: Array) -> Array:
         """Return the transposed selection times d, shape (k, q)."""
-        result: Array = self._memory[: self._count] @ d.astype(self._memory.dtype, copy=False)
-        return result
+        columns, d = self._memory[: self._count], d.astype(self._memory.dtype, copy=False)
+        threads = threads_of_a_pass(columns.nbytes)
+        if threads == 1:
+            result: Array = columns @ d
+            return result
+        return np.concatenate(for_each(cut_rows(len(columns)), lambda block: columns[block] @ d, threads))
 
     def weighted(self, weights: Array) -> Weighted:
         """Return the columns in the form that compiled code reads, as they are."""
@@ -126,15 +138,25 @@ class DenseColumns:
         columns = self._memory[: self._count]
         equal = bool((weights == weights[0]).all())  # squares, no weights: nothing to scale
         roots = np.sqrt(weights).astype(kind)
-        result: Array = np.zeros((self._count - since, self._count))
-        for block in _rows.blas_blocks(columns.shape[1], result.size, _BLOCK):
-            part = columns[:, block].astype(kind, copy=False)
-            part = part if equal else part * roots[block]
-            if since and self._count - since < _WORTH_HALVING:
-                result += part[since:] @ part.T
-            else:
-                result[:, :since] += part[since:] @ part[:since].T
-                result[:, since:] += part[since:] @ part[since:].T  # recognised as symmetric: half the work
+        shape = self._count - since, self._count
+
+        def add_up(span: slice) -> Array:
+            result = np.zeros(shape)
+            for rows in _rows.blas_blocks(span.stop - span.start, result.size, _BLOCK):
+                block = slice(span.start + rows.start, span.start + rows.stop)
+                part = columns[:, block].astype(kind, copy=False)
+                part = part if equal else part * roots[block]
+                if since and self._count - since < _WORTH_HALVING:
+                    result += part[since:] @ part.T
+                else:
+                    result[:, :since] += part[since:] @ part[:since].T
+                    result[:, since:] += part[since:] @ part[since:].T  # recognised as symmetric: half the work
+            return result
+
+        n, threads = columns.shape[1], threads_of_a_pass(columns.nbytes)
+        count = 2 * threads if 8 * math.prod(shape) * 2 * threads <= columns.nbytes else 1
+        parts = for_each([slice(n * k // count, n * (k + 1) // count) for k in range(count)], add_up, threads)
+        result: Array = sum(parts[1:], start=parts[0])
         return result * (float(weights[0]) if equal else 1.0)
 
 

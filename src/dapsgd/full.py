@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import fista, gram, working_set
+from .runtimes._blas import own_threads
 from .runtimes._plan import Clock, Outcome
 from .sprint import Sprint
 
@@ -177,7 +178,7 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
         return progress.outcome(x0, done)
     if done < limits.max_iter or not progress.resumed:
         observe = _observer(limits._replace(every=1), monitor, progress)
-        with progress.clock:
+        with progress.clock, own_threads():
             predictions = None if progress.resumed else monitor.at_start
             x, more, finished = working_set.minimise(
                 problem, x0, max_iter=limits.max_iter - done, observe=observe, predictions=predictions

@@ -14,16 +14,17 @@ import numpy as np
 
 from . import rows as _rows
 from ._calls import has_trait, run_prox, run_value
-from ._checks import finite_array, flag, non_negative
+from ._checks import check_finite, finite_array, flag, non_negative
 from ._first_use import try_loss
 from ._handles import Handle
 from ._jit import kernel, run
-from ._passes import sum_over_rows
+from ._passes import shared_passes, sum_over_rows
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
+from ._team import available_cores
 from ._terms import bind, check_loss, prox_handle, usable_regularizer
 from .gradients import slopes_of_losses, sum_of_losses
-from .losses import Multinomial, Squared
+from .losses import LOSSES, Multinomial, Squared
 from .partitions import Partitions
 from .regularizers import Zero
 
@@ -36,6 +37,7 @@ Array = np.ndarray[Any, Any]
 
 _BLOCK = 1 << 16  # rows of a parameter
 _LOST = 1e-3  # of the spread of the targets, by rounding them
+_LARGE = 1 << 22  # bytes of data
 
 
 class Problem:
@@ -105,6 +107,33 @@ class Problem:
         self._weights = self._check_weights(sample_weight)
         self.shape: tuple[int, ...] = (self.p,) if single else (self.p, self._targets.shape[1])
         self._bound = bind(self.regularizer, self.shape)
+        self._look_first()
+
+    def _look_first(self) -> None:
+        """Refuse numbers that are not finite; in large data by a pass that most runs begin with: for the gradient at zero.
+
+        One number that is not finite makes an entry of it so. (BLAS may leave out a factor of zero, so there must be none.)
+        """
+        from .runtimes._blas import single_threaded_blas
+
+        if not isinstance(self._rows, _rows.DenseRows):
+            return
+        X = self._rows.X
+        plain = self._targets.shape[1] == 1 and not self.fit_intercept and type(self.loss) in LOSSES.values()
+        if plain and X.nbytes > _LARGE:
+            slopes = self.slopes(np.zeros_like(self._targets))
+            if slopes.all():
+                with np.errstate(all="ignore"), single_threaded_blas(), shared_passes(available_cores()):
+                    gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
+                if np.isfinite(gradient).all():
+                    self._facts["gradient at zero"] = np.ascontiguousarray(gradient, dtype=self.dtype)
+                    return
+        check_finite("X", X)
+
+    @property
+    def gradient_at_zero(self) -> Array | None:
+        """The gradient of f at zero, if it is known; it is not to be changed."""
+        return self._facts.get("gradient at zero")
 
     def _defer(self, partitions: Partitions, y: Any, sample_weight: Any) -> None:
         """Wait for the rows, and for how many there are."""
@@ -327,6 +356,8 @@ class Problem:
 
     def packed_gradient(self, x: Array, predictions: Array | None = None, slopes: Array | None = None) -> Array:
         """Return the gradient of f at a packed parameter; predictions and slopes save work if they are known."""
+        if self.gradient_at_zero is not None and not x.any():
+            return self.gradient_at_zero.copy()
         if slopes is None:
             slopes = self.slopes(self.predict(x) if predictions is None else predictions)
         gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))

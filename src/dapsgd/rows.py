@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ._checks import check_finite_sparse, finite_array
+from ._checks import check_finite_sparse, real_array
 from ._jit import kernel
 from ._loops import fill
 from ._memory import require_memory
@@ -224,12 +224,15 @@ def weighted_sum(row: Array, x: Array, out: Array) -> None:
 
 
 def make_rows(X: Any, fit_intercept: bool) -> DenseRows | CsrRows | CscRows:
-    """Check a data matrix and return its rows; a dense array in memory is copied only if its order is neither C nor F."""
+    """Check a data matrix and return its rows; a dense array in memory is copied only if its order is neither C nor F.
+
+    Whether all numbers of a dense one are finite is left to be asked.
+    """
     if hasattr(X, "tocsr"):  # every SciPy sparse format has it; importing scipy.sparse only to ask costs 0.2 s
         return _sparse_rows(X, fit_intercept)
     if isinstance(X, np.ndarray):
         _check_memory(X)
-    array = finite_array("X", X)
+    array = real_array("X", X)
     _check_shape(array.shape)
     if not isinstance(X, np.memmap) and not array.flags.f_contiguous:
         array = np.ascontiguousarray(array)
@@ -379,6 +382,8 @@ def transpose_times(rows: Rows | FarRows, d: Array) -> Array:
 
 def _times(rows: Rows, v: Array) -> Any:
     """Return ``X @ v``."""
+    if isinstance(rows, DenseRows) and rows.X.flags.f_contiguous and _has_room(rows, shape(rows)[0], v):
+        return _sum_of_parts(shape(rows)[1], lambda block: rows.X[:, block] @ v[block], threads_of_a_pass(rows.X.nbytes))
     threads = _threads_for(rows)
     if threads == 1:
         return matrix(rows) @ v
@@ -393,13 +398,39 @@ def _times(rows: Rows, v: Array) -> Any:
 
 def _transpose_times(rows: Rows, d: Array) -> Any:
     """Return ``X.T @ d``."""
+    if isinstance(rows, DenseRows) and rows.X.flags.f_contiguous:
+        return _columns_times(rows.X, d)
     threads = _threads_for(rows)
-    few = _SUMS * 8 * shape(rows)[1] * math.prod(d.shape[1:]) <= entries(rows) * dtype(rows).itemsize  # for all sums of blocks
-    if threads == 1 or not few:
+    if threads == 1 or not _has_room(rows, shape(rows)[1], d):
         return matrix(rows).T @ d
     X = matrix(rows)
-    parts = for_each(cut_rows(len(d)), lambda block: (X[block].T @ d[block]).astype(np.float64, copy=False), threads)
-    return sum(parts[1:], start=parts[0]).astype(np.result_type(dtype(rows), d))
+    return _sum_of_parts(len(d), lambda block: X[block].T @ d[block], threads)
+
+
+def _has_room(rows: Rows, size: int, v: Array) -> bool:
+    """Tell whether sums over blocks, each with so many entries for every column of v, are little beside the data."""
+    return _SUMS * 8 * size * math.prod(v.shape[1:]) <= entries(rows) * dtype(rows).itemsize
+
+
+def _sum_of_parts(size: int, part: Callable[[slice], Array], threads: int) -> Array:
+    """Return the sum of what blocks of so many rows or columns give, added up in double precision, in their own."""
+    parts = for_each(cut_rows(size), part, threads) if threads > 1 else [part(slice(0, size))]
+    kind = parts[0].dtype
+    return sum(parts[1:], start=parts[0].astype(np.float64, copy=len(parts) > 1)).astype(kind, copy=False)
+
+
+def _columns_times(X: Array, d: Array) -> Array:
+    """Return ``X.T @ d`` of an array in F order."""
+    threads = threads_of_a_pass(X.nbytes)
+    if threads == 1:
+        return X.T @ d
+    out = np.empty((X.shape[1], *d.shape[1:]), np.result_type(X, d))
+
+    def task(block: slice) -> None:
+        np.matmul(X[:, block].T, d, out=out[block])
+
+    for_each(cut_rows(len(out)), task, threads)
+    return out
 
 
 def _threads_for(rows: Rows) -> int:

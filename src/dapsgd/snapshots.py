@@ -182,7 +182,12 @@ class Refresher:
         return Ends(self._problem)
 
     def _take(self, x: Array) -> None:
-        self.mean[...] = self.take_sum(x) / self._problem.n
+        problem, at_zero = self._problem, self._problem.gradient_at_zero
+        if at_zero is not None and not x.any():  # no pass is needed
+            self._predictions[...], self.mean[...] = 0.0, at_zero
+            self.at_snapshot[...] = problem.slopes(self._predictions) * problem.dtype.type(problem.n)
+        else:
+            self.mean[...] = self.take_sum(x) / problem.n
         self._x, self._value = x.copy(), math.nan
 
     @property

@@ -9,12 +9,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from .._passes import WORTH_A_THREAD, for_each
+from .._passes import WORTH_A_THREAD, for_each, shared_passes, threads_of_a_pass
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
-__all__ = ["blas_threads", "calm_blas", "calm_for", "over_rows", "single_threaded_blas"]
+__all__ = ["blas_threads", "calm_blas", "calm_for", "over_rows", "own_threads", "single_threaded_blas"]
 
 _SMALL = 1 << 23  # bytes of data
 
@@ -72,6 +72,14 @@ def calm_for(size: int) -> AbstractContextManager[None]:
     return single_threaded_blas() if size < _SMALL else nullcontext()
 
 
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Let threads of ours do what threads of BLAS would: these wait for each other awake, on a busy machine for long."""
+    threads = blas_threads()
+    with single_threaded_blas(), shared_passes(threads):
+        yield
+
+
 def blas_threads() -> int:
     """Return how many threads BLAS may use at the moment."""
     return min((library.num_threads for library in _controller().select(user_api="blas").lib_controllers), default=1)
@@ -79,7 +87,7 @@ def blas_threads() -> int:
 
 def over_rows(n: int, size: int, task: Callable[[int, int], object]) -> None:
     """Call ``task(start, stop)`` for rows that make up all n, in as many threads as BLAS may use if there are enough bytes."""
-    threads = blas_threads() if size > WORTH_A_THREAD else 1
+    threads = max(blas_threads(), threads_of_a_pass(size)) if size > WORTH_A_THREAD else 1
     count = max(1, min(threads, n))
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
     for_each(spans, lambda span: task(span.start, span.stop), threads)
