@@ -480,8 +480,8 @@ def spectral_norm_squared(rows: Rows | FarRows, weights: Array) -> float:
     return largest_eigenvalue(multiply, size, total)
 
 
-def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: float) -> float:
-    """Return an upper bound, tight to about 1e-3, on the largest eigenvalue of a positive semidefinite matrix.
+def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: float, tol: float = 1e-4) -> float:
+    """Return an upper bound, by default tight to about 1e-3, on the largest eigenvalue of a positive semidefinite matrix.
 
     Lanczos's estimate plus the norm of its residual, which bounds the distance to an eigenvalue. Where squares of its numbers
     would overflow or vanish, the trace has to do.
@@ -496,7 +496,7 @@ def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: flo
     start = multiply(np.random.default_rng(0).standard_normal(size))
     if not start.any():
         return trace
-    _, vectors = eigsh(operator, k=1, which="LA", tol=1e-4, v0=start, maxiter=1000)
+    _, vectors = eigsh(operator, k=1, which="LA", tol=tol, v0=start, maxiter=1000)
     vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
     product = multiply(vector)
     estimate = float(vector @ product)

@@ -11,7 +11,7 @@ import numpy as np
 from . import rows as _rows
 from ._jit import compiled, kernel
 from ._memory import require_memory
-from ._passes import for_each
+from ._passes import for_each, threads_of_a_pass
 from .ends import Ends
 from .gradients import loss_gradient
 from .problem import Problem, loss_slopes
@@ -33,6 +33,8 @@ _TOGETHER = 32  # rows whose gradients are added up before they are added to a s
 _SAMPLES = 32  # mini-batches whose smoothness is looked at
 _MARGIN = 1.1  # for those that are not
 _SMALL = 64  # rows or columns, of which all eigenvalues are found as fast as one
+_NORM_PASSES = 16  # over rows cost as much as their largest eigenvalue
+_ROUGHLY = 0.02  # of an eigenvalue: it is only an estimate, and too large rather than too small
 _SETBACKS = 40
 _SHORTEST, _LONGEST = 0.0625, 2.0  # passes over the rows between two snapshots
 _UPDATES = 256  # at least, between two snapshots, unless that is more than the longest
@@ -67,7 +69,8 @@ def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) 
     count = min(_SAMPLES, -(-problem.n // batch_size))
     starts = np.sort(stream.choice(max(1, problem.n - batch_size + 1), size=count, replace=problem.n < count + batch_size))
     pieces = [_weighted(problem, slice(int(a), int(min(a + batch_size, problem.n)))) for a in starts]
-    of_batch = max(_square_norm(piece) / piece.shape[0] for piece in pieces)
+    threads = threads_of_a_pass(sum(piece.nbytes for piece in pieces) * _NORM_PASSES)
+    of_batch = max(for_each(pieces, lambda piece: _square_norm(piece) / piece.shape[0], threads))
     together = np.concatenate(pieces)
     of_whole = _square_norm(together) / together.shape[0]
     bound = curvature * (_MARGIN * of_batch + 0.5 * max_delay * of_whole) + 2.0 * problem.l2 * (1 + max_delay)
@@ -94,7 +97,7 @@ def _square_norm(rows: Array) -> float:
     def multiply(v: Array) -> Array:
         return (rows.T @ (rows @ v.astype(rows.dtype))).astype(np.float64)
 
-    return _rows.largest_eigenvalue(multiply, rows.shape[1], trace)
+    return _rows.largest_eigenvalue(multiply, rows.shape[1], trace, _ROUGHLY)
 
 
 class Known(NamedTuple):
