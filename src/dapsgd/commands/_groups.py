@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._summaries import group_labels
+from ..regularizers._groups import ROOT
 
 __all__ = ["ROOT", "group_weights", "parse_groups", "parse_weights"]
 
-ROOT = "root"
 _PREFIX = "prefix:"
 _BY_GROUP = ("group_lasso", "sparse_group_lasso")
 

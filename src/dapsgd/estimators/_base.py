@@ -45,6 +45,7 @@ from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm
 from ..result import Result
 from ..solve import solve
 from ._frames import (
+    by_columns,
     check_frame,
     compare_names,
     names_of,
@@ -110,6 +111,7 @@ class LinearModel(BaseEstimator):
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
     _first_column: int = 0  # how the file of the data calls it, where columns have no names
     _target_names: Sequence[str] | None = None
+    _groups: Any = None  # in the order of the columns, whatever order they were given in
     _rows_seen: int | None = None
     _batch: int | None = None  # rows of the last batch, if there were batches since the last fit
     _stream: Stream = Stream()
@@ -127,6 +129,7 @@ class LinearModel(BaseEstimator):
             self._column_names = self._summary_in_file = None
             self._first_column, self._scaled = 0, False
             refuse_text_columns(X)
+        self._groups = by_columns(self.groups, X)
         compare_names(X, self._column_names, getattr(self, "metadata_", {}).get("feature_names"))
         with naming_text(X), self._naming_columns(X):
             read, y = validate_data(self, self._unnamed(X), y, **_READING, reset=reset, **checks)
@@ -197,7 +200,7 @@ class LinearModel(BaseEstimator):
             alpha,
             shape,
             l1_ratio=self.l1_ratio if l1_ratio is None else l1_ratio,
-            groups=self.groups,
+            groups=self._groups,
             weights=self.weights,
             bounds=self.bounds,
             positive=self.positive,
@@ -411,11 +414,15 @@ class LinearModel(BaseEstimator):
 
     def _group_labels(self) -> Any:
         """Return the group of each column, by its name if it has one; None if there are no groups."""
-        groups = self.penalty.groups if isinstance(self.penalty, (GroupLasso, SparseGroupLasso)) else self.groups
+        groups = self.penalty.groups if isinstance(self.penalty, (GroupLasso, SparseGroupLasso)) else self._known_groups()
         if groups is None:
             return None
         named = np.iterable(groups) and all(isinstance(name, str) for name in groups)
         return list(groups) if named else group_labels(groups, self.n_features_in_)
+
+    def _known_groups(self) -> Any:
+        """Return the groups of the last fit; of a model from a file those that it was made with."""
+        return self.groups if self._groups is None else self._groups
 
     def _coefficient_label(self) -> str:
         classes: Any = getattr(self, "classes_", [])
@@ -493,7 +500,7 @@ class LinearModel(BaseEstimator):
         if hasattr(self, "classes_"):
             lines["classes"] = self._about_classes()
         if self.penalty in ("group_lasso", "sparse_group_lasso"):
-            lines["groups"] = about_groups(np.atleast_2d(self.coef_), self.groups)
+            lines["groups"] = about_groups(np.atleast_2d(self.coef_), self._known_groups())
         if self._is_nuclear():
             W = self.result_.x if hasattr(self, "result_") else self.coef_
             lines["rank"] = f"{np.linalg.matrix_rank(W):,}"

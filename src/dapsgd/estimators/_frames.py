@@ -12,6 +12,7 @@ from .._checks import all_finite, rename_hint
 from .._summaries import counted
 
 __all__ = [
+    "by_columns",
     "check_frame",
     "compare_names",
     "listed",
@@ -126,6 +127,30 @@ def own_names(X: Any) -> list[str] | None:
     """Return the names of a frame's columns, also if they are numbers, such as wavelengths; None if they are only places."""
     names = names_of(X)
     return None if names is None or names == list(map(str, range(len(names)))) else names
+
+
+def by_columns(groups: Any, X: Any) -> Any:
+    """Return the groups of columns; of a pandas series that has the names of a frame's columns in the order of these."""
+    names = names_of(X)
+    if names is None or not hasattr(groups, "iloc") or getattr(groups, "ndim", 1) != 1:
+        return groups
+    index = list(groups.index)
+    if index == list(range(len(index))) and type(groups.index).__name__ == "RangeIndex":  # which nobody has named
+        return groups
+    places = {str(name): place for place, name in enumerate(index)}
+    if len(places) < len(index):
+        raise ValueError("groups must have one entry for each column where its index names them; it has one of them twice")
+    for wrong, fault in (
+        ([name for name in names if name not in places], "it has nothing for"),
+        ([name for name in places if name not in set(names)], "X has no"),
+    ):
+        if wrong:
+            raise ValueError(
+                f"groups must have the names of the columns of X as its index, in any order; {fault} {listed(wrong)}. "
+                "By position, give groups.to_list()"
+            )
+    labels = list(groups)
+    return [labels[places[name]] for name in names]
 
 
 def names_of_targets(y: Any) -> list[str] | None:

@@ -91,6 +91,8 @@ def _by_name(penalty: str, alpha: float, shape: tuple[int, ...], given: dict[str
         return kind(alpha, given.get("groups", 1), ratio, given.get("weights"))
     if penalty == "slope":
         size = math.prod(shape)
+        if isinstance(given.get("weights"), str):
+            raise ValueError(f"weights must be numbers for penalty 'slope'; got {given['weights']!r}, and 'root' is for groups")
         weights = slope_weights(size) if "weights" not in given else finite_array("weights", given["weights"], np.float64)
         count = str(weights.size) if weights.ndim == 1 else f"shape {weights.shape}"
         got = count if weights.shape != (size,) else ""

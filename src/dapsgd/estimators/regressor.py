@@ -112,14 +112,17 @@ class DAPRegressor(RegressorBase):
         :math:`\alpha(\rho\|w\|_1 + (1-\rho)\sum|w_j-w_{j+1}|)`, 0 by default.
     groups : int, list of index arrays, or a label per feature, optional
         For ``"group_lasso"`` and ``"sparse_group_lasso"``; an int is the size of equal contiguous groups. By default every
-        feature is a group: with several targets, that is scikit-learn's ``MultiTaskLasso``.
-    weights : array, optional
-        One weight a group, 1 by default; for ``"slope"``, as many as coefficients, in decreasing order, by default the
-        quantiles of Benjamini and Hochberg at level 0.1, scaled so that the first is 1.
+        feature is a group: with several targets, that is scikit-learn's ``MultiTaskLasso``. A pandas series whose index is
+        the names of a frame's columns is matched by name.
+    weights : array, dict, series or "root", optional
+        One weight a group, 1 by default: in the order of the sorted labels if ``groups`` are labels, else in that of the
+        groups. A dict from labels to weights, or a pandas series with the labels as its index, is matched by name.
+        ``"root"`` is the root of the size of each group. For ``"slope"``, as many as coefficients, in decreasing order, by
+        default the quantiles of Benjamini and Hochberg at level 0.1, scaled so that the first is 1.
     bounds : pair of float, optional
         The least and the largest coefficient for ``"box"``.
     delta : float, default 1.0
-        Where the Huber loss turns from a parabola into a line.
+        Where the Huber loss turns from a parabola into a line. Ignored unless ``loss`` is ``"huber"``.
     positive : bool, default False
         Allow no negative coefficient. For ``"l1"``, ``"elastic_net"``, ``"zero"`` and ``"box"``.
     l2 : float, default 0.0
