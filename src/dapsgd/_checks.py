@@ -33,6 +33,8 @@ __all__ = [
     "number",
     "positive",
     "positive_integer",
+    "refuse_dataset",
+    "refuse_masked",
     "rename_hint",
     "suggesting",
     "validated",
@@ -174,8 +176,7 @@ def rename_hint(missing: str, names: Iterable[str]) -> str:
 
 def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """Return ``value`` as a real floating-point array without NaN or infinity; never a view to write to."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries first")
+    refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError as error:  # ragged nested lists
@@ -194,6 +195,18 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
     if not all_finite(array):
         raise not_finite(name, *_first_not_finite(array))
     return array
+
+
+def refuse_masked(name: str, value: Any) -> None:
+    """Raise ``TypeError`` if entries of an array are masked: what is under the mask would be taken for data."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries first")
+
+
+def refuse_dataset(value: Any) -> None:
+    """Raise ``TypeError`` if X is what was read from a file, X and y together."""
+    if hasattr(value, "X") and hasattr(value, "y") and not hasattr(value, "shape"):  # which a frame with such columns has
+        raise TypeError(f"X must be a table of numbers; got a {type(value).__name__}, which holds one: use data.X and data.y")
 
 
 def _text_column(frame: Any, array: np.ndarray[Any, Any]) -> str:

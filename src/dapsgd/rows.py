@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ._checks import check_finite_sparse, finite_array
+from ._checks import check_finite_sparse, finite_array, refuse_dataset
 from ._jit import kernel
 from ._loops import fill
 from ._memory import require_memory
@@ -227,6 +227,7 @@ def make_rows(X: Any, fit_intercept: bool) -> DenseRows | CsrRows | CscRows:
     """Check a data matrix and return its rows; a dense array in memory is copied only if its order is neither C nor F."""
     if hasattr(X, "tocsr"):  # every SciPy sparse format has it; importing scipy.sparse only to ask costs 0.2 s
         return _sparse_rows(X, fit_intercept)
+    refuse_dataset(X)
     if isinstance(X, np.ndarray):
         _check_memory(X)
     array = finite_array("X", X)

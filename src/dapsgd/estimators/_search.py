@@ -123,7 +123,12 @@ class CrossValidated(LinearModel):
             return list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
         except ValueError as error:
             if self.cv is not None and not isinstance(self.cv, numbers.Integral):
-                raise
+                if "groups" not in str(error):
+                    raise
+                raise ValueError(
+                    f"cv must not need groups of rows, as {type(self.cv).__name__} does: give its folds as a list, "
+                    f"cv=list({self.cv!r}.split(X, y, rows)) with a label for each row in rows; groups are of columns"
+                ) from None
             most = "rows of the largest class" if classifier else "rows"
             folds = 5 if self.cv is None else self.cv
             raise ValueError(f"cv must be from 2 to the number of {most}; got {folds} folds ({error})") from None
