@@ -1243,3 +1243,52 @@ def test_folds_that_need_groups_of_rows():
 def test_a_nuclear_norm_of_one_target_is_said(y):
     with pytest.warns(UserWarning, match="penalty 'nuclear' ties several targets together; of one it is the length"):
         DAPRegressor("nuclear", 0.1).fit(X, y)
+
+
+def test_the_score_of_counts_is_that_of_scikit_learn():
+    theirs = PoissonRegressor(alpha=0.1, tol=1e-10, max_iter=1000).fit(X, COUNTS)
+    for loss in ("poisson", ds.Poisson()):
+        ours = DAPRegressor("zero", loss=loss, l2=0.05, tol=1e-10).fit(X, COUNTS)
+        assert ours.score(X, COUNTS) == pytest.approx(theirs.score(X, COUNTS), abs=1e-5)
+        assert ours.score(X, COUNTS, WEIGHTS) == pytest.approx(theirs.score(X, COUNTS, WEIGHTS), abs=1e-5)
+    two = DAPRegressor("zero", loss="poisson", l2=0.05).fit(X, np.column_stack([COUNTS, COUNTS + 1]))
+    alone = DAPRegressor("zero", loss="poisson", l2=0.05).fit(X, COUNTS + 1)
+    score = two.score(X, np.column_stack([COUNTS, COUNTS + 1]))
+    assert score == pytest.approx((ours.score(X, COUNTS) + alone.score(X, COUNTS + 1)) / 2.0, abs=1e-3)
+    with pytest.raises(ValueError, match="y must not be negative for the Poisson loss; got -1"):
+        ours.score(X, COUNTS - COUNTS.min() - 1)
+    assert ours.score(X, np.zeros(N)) == 0.0
+    far = copy.copy(ours)
+    far.intercept_ = -1e4  # all predictions are zero
+    assert far.score(X, COUNTS) < -1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (lambda: DAPRegressor(loss="mse").fit(X, Y), r"\(did you mean 'squared'\?\)"),
+        (lambda: DAPRegressor(loss="squared_error").fit(X, Y), r"\(did you mean 'squared'\?\)"),
+        (lambda: DAPRegressor(loss="log_loss").fit(X, Y), r"\(did you mean DAPClassifier\?\)"),
+        (lambda: DAPClassifier(loss="log_loss").fit(X, TWO), r"\(did you mean 'logistic'\?\)"),
+        (lambda: DAPClassifier(loss="mse").fit(X, TWO), r"\(did you mean DAPRegressor\?\)"),
+        (lambda: DAPClassifier(loss="squared").fit(X, TWO), r"\(did you mean DAPRegressor\?\)"),
+        (lambda: ds.Problem(X, Y, "log_loss"), r"\(did you mean 'logistic'\?\)"),
+        (lambda: DAPRegressor(solver="saga"), r"no parameter 'solver' \(did you mean algorithm\?\)"),
+        (lambda: DAPRegressor(normalize=True), r"no parameter 'normalize': scale the columns before, as by make_pipeline"),
+        (lambda: ds.L1(), r"L1: lam, the strength, must be given, as in L1\(lam=\.\.\.\)"),
+        (lambda: ds.GroupLasso(groups=2), r"lam, the strength, must be given, as in GroupLasso\(lam=\.\.\.\)"),
+        (lambda: ds.GroupLasso(0.1), r"GroupLasso: groups must be given, as in GroupLasso\(groups=\.\.\.\)"),
+        (lambda: ds.L1(alpha=0.1), r"L1 has no 'alpha': use lam"),
+        (lambda: ds.FusedLasso(0.1, L1=0.1), r"FusedLasso has no 'L1': use l1"),
+        (lambda: ds.Huber(colour=0.1), r"Huber has no 'colour'; it has delta"),
+        (lambda: ds.L1(0.1, 0.2), r"takes 2 positional arguments but 3 were given"),
+    ],
+)
+def test_names_of_other_packages_are_answered_with_ours(model, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        model()
+
+
+def test_only_public_names_are_offered():
+    assert [name for name in dir(ds) if not name.startswith("__")] == sorted(ds.__all__)
+    assert "__version__" in dir(ds)

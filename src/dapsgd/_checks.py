@@ -44,6 +44,7 @@ Term = TypeVar("Term", bound=type)
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
+_STRENGTH = {"alpha", "lambda_", "lambd", "reg", "strength"}  # elsewhere
 _ADDED_AT_ONCE = 1 << 20  # entries
 _LARGE = 1 << 26  # bytes, from which on several threads read them faster than one
 
@@ -275,7 +276,10 @@ def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:
 
         @functools.wraps(plain_new)  # so that help shows the fields
         def checked_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            made = plain_new(cls, *args, **kwargs)
+            try:
+                made = plain_new(cls, *args, **kwargs)
+            except TypeError as error:
+                raise _misfit(kind, len(args), kwargs) or error from None
             fields = {
                 field: checks[field](f"{kind.__name__}: {field}", value) if field in checks else value
                 for field, value in made._asdict().items()
@@ -286,6 +290,21 @@ def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:
         return kind
 
     return decorate
+
+
+def _misfit(kind: Any, count: int, named: Mapping[str, Any]) -> TypeError | None:
+    """Return what is wrong with so many arguments, and those by name, for a NamedTuple class; None if they fit."""
+    fields, name = list(kind._fields), kind.__name__
+    unknown = next((one for one in named if one not in fields), None)
+    if unknown is not None:
+        near = "lam" if unknown in _STRENGTH and "lam" in fields else meant(unknown, fields)
+        return TypeError(f"{name} has no {unknown!r}" + (f"; it has {', '.join(fields)}" if near is None else f": use {near}"))
+    missing = [one for one in fields[count:] if one not in named and one not in kind._field_defaults]
+    if not missing:
+        return None
+    example = ", ".join(f"{one}=..." for one in missing)
+    lam = ", the strength," if missing[0] == "lam" else ""
+    return TypeError(f"{name}: {missing[0]}{lam} must be given, as in {name}({example})")
 
 
 def _show(value: Any) -> str:

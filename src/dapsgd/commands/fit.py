@@ -21,6 +21,7 @@ from ..io import Dataset
 from ..io._formats import check_path, format_of
 from ..io._numbers import is_number, misread
 from ..io._source import TEXT_OPTIONS, make_options
+from ..losses import ELSEWHERE as LOSSES_ELSEWHERE
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
 from ._groups import group_weights, parse_groups, parse_weights
@@ -120,7 +121,7 @@ def run(
         **about,
         **({"scaled": True} if scaled else {}),
         "score": score,
-        "score_name": "accuracy" if task == "classification" else "R2",
+        "score_name": "accuracy" if task == "classification" else model._score_name,
         "message": model.result_.message,
         **({} if about["converged"] or model.tol == 0.0 else {"remedy": model._remedy(model.result_)}),
         "seconds": {"read": round(read, 3), "fit": round(seconds, 3)},
@@ -217,14 +218,16 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
     if "algorithm" in options:
         known_name("--algorithm", options["algorithm"], ("auto", *ALGORITHMS))
     if loss is not None:
-        known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION))
+        known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION), LOSSES_ELSEWHERE)
         wrong = {"regression": _CLASSIFICATION, "classification": _REGRESSION}.get(task, ())
         if loss in wrong:
             raise ValueError(f"--loss {loss} is not for --task {task}; leave one of them out")
     if "cv" in options and "alpha" in options:
         raise ValueError("--alpha and --cv must not be given together: --cv chooses the strength")
     if "rule" in options:
-        known_name("--rule", options["rule"], ("best", "one_se"))
+        from ..estimators._parameters import RULES, RULES_ELSEWHERE
+
+        known_name("--rule", options["rule"], RULES, RULES_ELSEWHERE)
     for name in ("rule", "eps", "plot-cv", "plot-path"):
         if (name in options or name in pictures) and "cv" not in options:
             raise ValueError(f"--{name} needs --cv, which chooses the strength; leave it out, or give --cv FOLDS")

@@ -26,6 +26,7 @@ from ..regularizers import L1, Box, FusedLasso, Zero
 from ..runtimes._blas import calm_blas
 from ._base import LinearModel, alternatives, normalised
 from ._hindrances import find_hindrances
+from ._parameters import RULES, RULES_ELSEWHERE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +71,7 @@ class CrossValidated(LinearModel):
 
     def _search(self, data: Data, loss: Any, classifier: bool) -> None:
         """Score every strength on every fold, choose one, and keep the answer on all rows."""
-        known_name("rule", self.rule, ("best", "one_se"), {"1se": "'one_se'", "min": "'best'"})
+        known_name("rule", self.rule, RULES, RULES_ELSEWHERE)
         if self.n_jobs is not None:
             if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, numbers.Integral):
                 raise TypeError(f"n_jobs must be None or an integer, such as -1 for all cores; got {self.n_jobs!r}")
