@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import for_shell
 from .._checks import finite_array, flag, fraction, known_name, non_negative, number
 from .._terms import usable_regularizer
 from ..models import NOT_KEPT
@@ -109,7 +110,8 @@ def _by_name(penalty: str, alpha: float, shape: tuple[int, ...], given: dict[str
 
 def _bounds(bounds: Any, positive: bool) -> tuple[float, float]:
     if bounds is None and not positive:
-        raise ValueError("bounds must be given for penalty 'box': a pair (low, high), either of which may be infinite")
+        written = "as --bounds LOW HIGH" if for_shell() else "a pair (low, high)"
+        raise ValueError(f"bounds must be given for penalty 'box': {written}, either of which may be infinite")
     pair = (-math.inf, math.inf) if bounds is None else bounds
     if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
         raise ValueError(f"bounds must be a pair (low, high); got {bounds!r}")
