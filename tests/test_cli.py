@@ -256,3 +256,31 @@ def _is_watched_with(monkeypatch, stderr):
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stderr)
         return _progress._is_watched()
+
+
+def test_the_largest_of_many_bars_are_named():
+    from matplotlib.text import Annotation
+
+    rng = np.random.default_rng(0)
+    coef = np.where(rng.random(300) < 0.2, rng.standard_normal(300), 0.0)
+    coef[0], coef[150], coef[299] = -9.0, 8.0, 7.0
+    figure = plots.plot_coef(coef, names=[f"gene {k} of many" for k in range(300)])
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    said = [child for child in ax.get_children() if isinstance(child, Annotation)]
+    named = [one.get_text() for one in said]
+    assert {"gene 0 of many", "gene 150 of many", "gene 299 of many"} <= set(named)
+    assert 3 < len(named) <= 8
+    boxes = [one.get_window_extent() for one in said]
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+    frame = ax.get_window_extent()
+    assert all(frame.x0 - 1 <= box.x0 and box.x1 <= frame.x1 + 1 and frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in boxes)
+
+
+@pytest.mark.parametrize("options", [{"steps": True}, {}], ids=["steps", "no names"])
+def test_only_bars_with_names_are_named(options):
+    from matplotlib.text import Annotation
+
+    names = [f"w{k}" for k in range(90)] if options else None
+    (ax,) = plots.plot_coef(np.arange(90.0), names=names, **options).axes
+    assert not [child for child in ax.get_children() if isinstance(child, Annotation)]
