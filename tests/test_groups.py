@@ -1,10 +1,11 @@
 """Groups and their weights: matched by name where they have names."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import dapsgd as ds
+
+pd = pytest.importorskip("pandas")
 
 LABELS = ["b", "a", "b", "c", "b"]
 RNG = np.random.default_rng(0)
