@@ -76,6 +76,22 @@ def test_a_log_is_replaced_or_added_to(kind, problem, tmp_path):
         kind(tmp_path / "nowhere" / "log")
 
 
+def test_early_stopping_judges_by_the_loss_of_the_problem():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 5))
+    y = np.sign(X[:, 0] + 0.1 * rng.standard_normal(80))
+    held = ds.Problem(X[50:], y[50:], ds.Logistic(), fit_intercept=True)
+    stop, squared = ds.callbacks.EarlyStopping(X[50:], y[50:]), ds.callbacks.EarlyStopping(X[50:], y[50:], ds.Squared())
+    run(ds.Problem(X[:50], y[:50], ds.Logistic()), stop, squared)
+    assert stop.best_score == pytest.approx(held.objective(stop.best_x, stop.best_intercept), rel=1e-12)
+    assert stop.scores[0] == pytest.approx(math.log(2.0))
+    assert squared.scores[0] == pytest.approx(1.0)
+    run(ds.Problem(X[:50], y[:50]), stop)  # another loss in another run
+    assert stop.scores[0] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"EarlyStopping: y must be -1 or \+1 for Logistic"):
+        run(ds.Problem(X[:50], y[:50], ds.Logistic()), ds.callbacks.EarlyStopping(X[50:], y[50:] > 0.0))
+
+
 def test_early_stopping_ends_where_validation_gets_worse():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 40))

@@ -255,6 +255,20 @@ def test_a_checkpoint_of_another_run_is_refused(name, kept, tmp_path):
     assert path.read_bytes() == kept
 
 
+def test_another_strength_is_named(kept, tmp_path):
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(kept)
+    strength = BASE["regularizer"].lam
+    for other, said in (
+        (ds.GroupLasso(0.125, 3), r"GroupLasso\(lam=0.125, groups=3\) here; ask for the same"),
+        (BASE["regularizer"]._replace(lam=0.25), rf"\(lam={strength:g}.*\) there and .*\(lam=0.25.*\) here; ask"),
+    ):
+        with pytest.raises(ds.CheckpointError, match=said):
+            ds.solve(ds.Problem(**{**BASE, "regularizer": other}), "dap-sgd", checkpoint=path, resume=True, **RUN)
+    with pytest.raises(ds.CheckpointError, match=r"loss is Squared\(.*\) there and Huber\(delta=3\) here"):
+        ds.solve(ds.Problem(**{**BASE, "loss": ds.Huber(3.0)}), "dap-sgd", checkpoint=path, resume=True, **RUN)
+
+
 def test_a_term_of_ones_own_is_known_by_its_code(tmp_path):
     path = tmp_path / "run.ckpt"
     for kind in (Mine, Mine, Other):

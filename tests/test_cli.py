@@ -58,6 +58,15 @@ def test_a_wrong_command_is_a_sentence_not_a_traceback(arguments):
         (["fit", "x.csv", "--alpha", "0,1"], "--alpha must be a number, with a decimal point; got '0,1'; see"),
         (["fit", "x.csv", "--tol=1e"], "--tol must be a number; got '1e'"),
         (["fit", "x.csv", "--l1-ratio", "1", "--l1-ratio", "q"], "--l1-ratio must be a number; got 'q'"),
+        (
+            ["fit", "x.csv", "--l1-ratio", "0.1,0.5"],
+            "--l1-ratio must be a number, with a decimal point; got '0.1,0.5': for several",
+        ),
+        (["fit", "x.csv", "--cv"], "option '--cv' requires an argument; see dapsgd fit --help"),
+        (["fit", "x.csv", "--bounds", "1"], "option '--bounds' requires 2 arguments; see dapsgd fit --help"),
+        (["predict", "m.npz", "x.csv", "--out"], "option '--out' requires an argument; see dapsgd predict --help"),
+        (["fit", "x.csv", "--alpha", "1", "--alpha=2"], "--alpha must be given once; got it 2 times; see dapsgd fit --help"),
+        (["fit", "x.csv", "--bounds", "0", "1", "--bounds", "0", "2"], "--bounds must be given once; got it 2 times"),
         (["fit", "x.csv", "--bounds", "0", "x"], "--bounds must be a number; got 'x'"),
         (["fit", "x.csv", "--cv", "2.5"], "--cv must be a whole number, at least 2; got '2.5'"),
         (["fit", "x.csv", "--cv", "1"], "--cv must be a whole number, at least 2; got '1'"),
@@ -247,3 +256,31 @@ def _is_watched_with(monkeypatch, stderr):
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stderr", stderr)
         return _progress._is_watched()
+
+
+def test_the_largest_of_many_bars_are_named():
+    from matplotlib.text import Annotation
+
+    rng = np.random.default_rng(0)
+    coef = np.where(rng.random(300) < 0.2, rng.standard_normal(300), 0.0)
+    coef[0], coef[150], coef[299] = -9.0, 8.0, 7.0
+    figure = plots.plot_coef(coef, names=[f"gene {k} of many" for k in range(300)])
+    figure.canvas.draw()
+    (ax,) = figure.axes
+    said = [child for child in ax.get_children() if isinstance(child, Annotation)]
+    named = [one.get_text() for one in said]
+    assert {"gene 0 of many", "gene 150 of many", "gene 299 of many"} <= set(named)
+    assert 3 < len(named) <= 8
+    boxes = [one.get_window_extent() for one in said]
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+    frame = ax.get_window_extent()
+    assert all(frame.x0 - 1 <= box.x0 and box.x1 <= frame.x1 + 1 and frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in boxes)
+
+
+@pytest.mark.parametrize("options", [{"steps": True}, {}], ids=["steps", "no names"])
+def test_only_bars_with_names_are_named(options):
+    from matplotlib.text import Annotation
+
+    names = [f"w{k}" for k in range(90)] if options else None
+    (ax,) = plots.plot_coef(np.arange(90.0), names=names, **options).axes
+    assert not [child for child in ax.get_children() if isinstance(child, Annotation)]

@@ -26,7 +26,7 @@ from sklearn.linear_model import (
     MultiTaskLasso,
     PoissonRegressor,
 )
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -1183,3 +1183,112 @@ def test_options_of_a_path_and_of_a_search():
 def test_complex_numbers_are_refused_without_printing_them():
     with pytest.raises(ValueError, match=r"^X must hold real numbers. Complex data not supported; got dtype complex128$"):
         DAPRegressor().fit(X * 1j, Y)
+
+
+def test_names_that_are_places_are_compared(tmp_path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X)
+    model = DAPRegressor("l1", 0.1).fit(frame, Y)
+    ds.models.save(model, tmp_path / "model.npz")
+    for one in (model, ds.models.load(tmp_path / "model.npz")):
+        np.testing.assert_allclose(one.predict(frame), one.predict(X))
+        with pytest.raises(ValueError, match=r"their order is another one\nX\[sorted\(X.columns\)\] has them in their order"):
+            one.predict(frame[list(range(P))[::-1]])
+        with pytest.raises(ValueError, match=r"X lacks 1 of the .* columns that the model was fitted to: '0'"):
+            one.predict(frame.set_axis(range(1, P + 1), axis=1))
+        assert one._column_names is None  # so that pictures, and the columns of files, go by their places as before
+    turned = DAPRegressor("l1", 0.1).fit(frame[list(range(P))[::-1]], Y)
+    with pytest.raises(ValueError, match="their order is another one"):
+        turned.predict(frame)
+    with pytest.raises(ValueError, match="their order is another one"):
+        model.partial_fit(frame[list(range(P))[::-1]], Y)
+
+
+@pytest.mark.parametrize("kind", [DAPRegressor, DAPClassifier, DAPRegressorCV, DAPClassifierCV])
+def test_masked_entries_are_refused(kind):
+    y = Y if "Regressor" in kind.__name__ else TWO
+    hidden = np.zeros(N, bool)
+    hidden[3] = True
+    masked = np.ma.masked_array(np.where(hidden[:, None], np.nan, X), mask=np.repeat(hidden[:, None], P, axis=1))
+    with pytest.raises(TypeError, match="X must not be a masked array; fill or drop the masked entries first"):
+        kind().fit(masked, y)
+    with pytest.raises(TypeError, match="y must not be a masked array"):
+        kind().fit(X, np.ma.masked_array(y, mask=hidden))
+    with pytest.raises(TypeError, match="sample_weight must not be a masked array"):
+        kind().fit(X, y, sample_weight=np.ma.masked_array(np.ones(N), mask=hidden))
+    with pytest.raises(TypeError, match="X must not be a masked array"):
+        kind().fit(X, y).predict(masked)
+
+
+def test_an_array_that_hides_nothing_is_taken():
+    assert np.array_equal(DAPRegressor("l1", 0.1).fit(np.ma.masked_array(X), Y).coef_, DAPRegressor("l1", 0.1).fit(X, Y).coef_)
+    assert ds.Problem(np.ma.masked_array(X), Y).n == N
+
+
+def test_a_dataset_is_answered_with_its_parts():
+    data = ds.io.Dataset(X, Y, None, ("y",))
+    for call in (lambda: DAPRegressor().fit(data, Y), lambda: ds.Problem(data, Y)):
+        with pytest.raises(TypeError, match=r"X must be a table .*got a Dataset, which holds one: use data.X and data.y"):
+            call()
+
+
+def test_folds_that_need_groups_of_rows():
+    rows = np.arange(N) // 6
+    with pytest.raises(ValueError, match=r"cv=list\(GroupKFold\(.*\).split\(X, y, rows\)\) with a label for each row in rows"):
+        DAPRegressorCV(alphas=3, cv=GroupKFold(5)).fit(X, Y)
+    assert DAPRegressorCV(alphas=3, cv=list(GroupKFold(5).split(X, Y, rows))).fit(X, Y).scores_path_.shape == (3, 5)
+
+
+@pytest.mark.parametrize("y", [Y, Y[:, None]], ids=["flat", "one column"])
+def test_a_nuclear_norm_of_one_target_is_said(y):
+    with pytest.warns(UserWarning, match="penalty 'nuclear' ties several targets together; of one it is the length"):
+        DAPRegressor("nuclear", 0.1).fit(X, y)
+
+
+def test_the_score_of_counts_is_that_of_scikit_learn():
+    theirs = PoissonRegressor(alpha=0.1, tol=1e-10, max_iter=1000).fit(X, COUNTS)
+    for loss in ("poisson", ds.Poisson()):
+        ours = DAPRegressor("zero", loss=loss, l2=0.05, tol=1e-10).fit(X, COUNTS)
+        assert ours.score(X, COUNTS) == pytest.approx(theirs.score(X, COUNTS), abs=1e-5)
+        assert ours.score(X, COUNTS, WEIGHTS) == pytest.approx(theirs.score(X, COUNTS, WEIGHTS), abs=1e-5)
+    two = DAPRegressor("zero", loss="poisson", l2=0.05).fit(X, np.column_stack([COUNTS, COUNTS + 1]))
+    alone = DAPRegressor("zero", loss="poisson", l2=0.05).fit(X, COUNTS + 1)
+    score = two.score(X, np.column_stack([COUNTS, COUNTS + 1]))
+    assert score == pytest.approx((ours.score(X, COUNTS) + alone.score(X, COUNTS + 1)) / 2.0, abs=1e-3)
+    with pytest.raises(ValueError, match="y must not be negative for the Poisson loss; got -1"):
+        ours.score(X, COUNTS - COUNTS.min() - 1)
+    assert ours.score(X, np.zeros(N)) == 0.0
+    far = copy.copy(ours)
+    far.intercept_ = -1e4  # all predictions are zero
+    assert far.score(X, COUNTS) < -1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (lambda: DAPRegressor(loss="mse").fit(X, Y), r"\(did you mean 'squared'\?\)"),
+        (lambda: DAPRegressor(loss="squared_error").fit(X, Y), r"\(did you mean 'squared'\?\)"),
+        (lambda: DAPRegressor(loss="log_loss").fit(X, Y), r"\(did you mean DAPClassifier\?\)"),
+        (lambda: DAPClassifier(loss="log_loss").fit(X, TWO), r"\(did you mean 'logistic'\?\)"),
+        (lambda: DAPClassifier(loss="mse").fit(X, TWO), r"\(did you mean DAPRegressor\?\)"),
+        (lambda: DAPClassifier(loss="squared").fit(X, TWO), r"\(did you mean DAPRegressor\?\)"),
+        (lambda: ds.Problem(X, Y, "log_loss"), r"\(did you mean 'logistic'\?\)"),
+        (lambda: DAPRegressor(solver="saga"), r"no parameter 'solver' \(did you mean algorithm\?\)"),
+        (lambda: DAPRegressor(normalize=True), r"no parameter 'normalize': scale the columns before, as by make_pipeline"),
+        (lambda: ds.L1(), r"L1: lam, the strength, must be given, as in L1\(lam=\.\.\.\)"),
+        (lambda: ds.GroupLasso(groups=2), r"lam, the strength, must be given, as in GroupLasso\(lam=\.\.\.\)"),
+        (lambda: ds.GroupLasso(0.1), r"GroupLasso: groups must be given, as in GroupLasso\(groups=\.\.\.\)"),
+        (lambda: ds.L1(alpha=0.1), r"L1 has no 'alpha': use lam"),
+        (lambda: ds.FusedLasso(0.1, L1=0.1), r"FusedLasso has no 'L1': use l1"),
+        (lambda: ds.Huber(colour=0.1), r"Huber has no 'colour'; it has delta"),
+        (lambda: ds.L1(0.1, 0.2), r"takes 2 positional arguments but 3 were given"),
+    ],
+)
+def test_names_of_other_packages_are_answered_with_ours(model, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        model()
+
+
+def test_only_public_names_are_offered():
+    assert [name for name in dir(ds) if not name.startswith("__")] == sorted(ds.__all__)
+    assert "__version__" in dir(ds)

@@ -154,5 +154,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*globals(), *__all__})
+    """Return the public names, which are what a shell offers to complete."""
+    return sorted([*__all__, "__doc__", "__version__"])

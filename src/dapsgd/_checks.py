@@ -33,6 +33,8 @@ __all__ = [
     "number",
     "positive",
     "positive_integer",
+    "refuse_dataset",
+    "refuse_masked",
     "rename_hint",
     "suggesting",
     "validated",
@@ -42,6 +44,7 @@ Term = TypeVar("Term", bound=type)
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
+_STRENGTH = {"alpha", "lambda_", "lambd", "reg", "strength"}  # elsewhere
 _ADDED_AT_ONCE = 1 << 20  # entries
 _LARGE = 1 << 26  # bytes, from which on several threads read them faster than one
 
@@ -181,8 +184,7 @@ def finite_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, An
 
 def real_array(name: str, value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     """Return ``value`` as a real floating-point array, in which there may be NaN or infinity; never a view to write to."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries first")
+    refuse_masked(name, value)
     try:
         array = np.asarray(value)
     except ValueError as error:  # ragged nested lists
@@ -204,6 +206,18 @@ def check_finite(name: str, array: np.ndarray[Any, Any]) -> None:
     """Raise ``ValueError`` if an entry is NaN or infinite."""
     if not all_finite(array):
         raise not_finite(name, *_first_not_finite(array))
+
+
+def refuse_masked(name: str, value: Any) -> None:
+    """Raise ``TypeError`` if entries of an array are masked: what is under the mask would be taken for data."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise TypeError(f"{name} must not be a masked array; fill or drop the masked entries first")
+
+
+def refuse_dataset(value: Any) -> None:
+    """Raise ``TypeError`` if X is what was read from a file, X and y together."""
+    if hasattr(value, "X") and hasattr(value, "y") and not hasattr(value, "shape"):  # which a frame with such columns has
+        raise TypeError(f"X must be a table of numbers; got a {type(value).__name__}, which holds one: use data.X and data.y")
 
 
 def _text_column(frame: Any, array: np.ndarray[Any, Any]) -> str:
@@ -272,7 +286,10 @@ def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:
 
         @functools.wraps(plain_new)  # so that help shows the fields
         def checked_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            made = plain_new(cls, *args, **kwargs)
+            try:
+                made = plain_new(cls, *args, **kwargs)
+            except TypeError as error:
+                raise _misfit(kind, len(args), kwargs) or error from None
             fields = {
                 field: checks[field](f"{kind.__name__}: {field}", value) if field in checks else value
                 for field, value in made._asdict().items()
@@ -283,6 +300,21 @@ def validated(**checks: Callable[[str, Any], Any]) -> Callable[[Term], Term]:
         return kind
 
     return decorate
+
+
+def _misfit(kind: Any, count: int, named: Mapping[str, Any]) -> TypeError | None:
+    """Return what is wrong with so many arguments, and those by name, for a NamedTuple class; None if they fit."""
+    fields, name = list(kind._fields), kind.__name__
+    unknown = next((one for one in named if one not in fields), None)
+    if unknown is not None:
+        near = "lam" if unknown in _STRENGTH and "lam" in fields else meant(unknown, fields)
+        return TypeError(f"{name} has no {unknown!r}" + (f"; it has {', '.join(fields)}" if near is None else f": use {near}"))
+    missing = [one for one in fields[count:] if one not in named and one not in kind._field_defaults]
+    if not missing:
+        return None
+    example = ", ".join(f"{one}=..." for one in missing)
+    lam = ", the strength," if missing[0] == "lam" else ""
+    return TypeError(f"{name}: {missing[0]}{lam} must be given, as in {name}({example})")
 
 
 def _show(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ._jit import is_own
 from .rows import is_sparse
 
-__all__ = ["fact_of", "problem_facts"]
+__all__ = ["difference", "fact_of", "problem_facts"]
 
 _BLOCK = 1 << 24  # bytes of an array that are looked at at once
 
@@ -64,7 +65,40 @@ def problem_facts(problem: Any) -> dict[str, Any]:
         "X": problem._fact("fingerprint", lambda: fact_of(problem._by_rows if is_sparse(problem._rows) else problem._rows)),
         "y": fact_of(problem._targets),
         "sample_weight": fact_of(problem._weights),
-        "loss": f"{type(problem.loss).__name__} {fact_of(problem.loss)}",
-        "regularizer": f"{type(problem.regularizer).__name__} {fact_of(problem._bound)}",
+        "loss": f"{_named(problem.loss)} {fact_of(problem.loss)}",
+        "regularizer": f"{_named(problem.regularizer)} {fact_of(problem._bound)}",
         "l2": problem.l2,
     }
+
+
+def _named(term: Any) -> str:
+    """Return a term as text, with those of its fields that are numbers.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> _named(ds.L1(0.1)), _named(ds.GroupLasso(0.1, [[0, 2], [1]]))
+    ('L1(lam=0.1)', 'GroupLasso(lam=0.1)')
+    """
+    fields = {name: getattr(term, name) for name in getattr(term, "_fields", ())}
+    numbers = [f"{name}={value:.12g}" for name, value in fields.items() if isinstance(value, Real)]
+    return f"{type(term).__name__}({', '.join(numbers)})"
+
+
+def difference(name: str, there: Any, here: Any) -> str:
+    """Return how a fact of a file differs from that of a problem, without fingerprints where there are words for it.
+
+    Examples
+    --------
+    >>> difference("regularizer", "L1(lam=0.1) 0a1b", "L1(lam=0.2) c2d3")
+    'L1(lam=0.1) there and L1(lam=0.2) here'
+    >>> difference("y", "0a1b", "c2d3")
+    '0a1b there and c2d3 here'
+    """
+    texts = [str(there), str(here)]
+    if name in ("loss", "regularizer"):
+        words = [text.rpartition(" ")[0] for text in texts]
+        if words[0] == words[1]:
+            return f"{words[0][:60]} there and here, but not the same: its arrays or its code differ"
+        texts = words
+    return "{} there and {} here".format(*(text[:60] for text in texts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,6 +46,8 @@ class Checkup:
         A copy of the raw iterate, or of the average with ``average=True``.
     intercept : float or array
         The intercept that belongs to ``x``; 0.0 without one.
+    problem : Problem
+        The problem that is being solved.
     """
 
     iteration: int
@@ -56,6 +58,7 @@ class Checkup:
     distance: float
     x: Array
     intercept: Any = 0.0
+    problem: Problem | None = field(default=None, repr=False, compare=False)
 
 
 class Certificate(NamedTuple):
@@ -241,6 +244,7 @@ class RunMonitor:
                 distance,
                 x[: problem.p].copy(),
                 problem.intercept_of(x),
+                problem,
             )
             if callback(seen):
                 self.stopped_by = self.stopped_by or "a callback asked to stop"

@@ -12,6 +12,7 @@ from ._checks import finite_array, known_name, non_negative
 from ._first_use import try_regularizer
 from ._handles import Handle, make_handle, prox_entry
 from ._jit import is_foreign, method_names
+from .losses import ELSEWHERE as LOSSES_ELSEWHERE
 from .losses import LOSSES
 from .regularizers import ELSEWHERE, REGULARIZERS
 
@@ -91,7 +92,9 @@ def _check_term(argument: str, term: Any, methods: dict[str, int], registry: dic
         return term
     example = f"dapsgd.{next(iter(registry.values())).__name__}()"
     if isinstance(term, str):
-        known = registry[known_name(argument, term, registry, ELSEWHERE if registry is REGULARIZERS else {})].__name__
+        known = registry[
+            known_name(argument, term, registry, ELSEWHERE if registry is REGULARIZERS else LOSSES_ELSEWHERE)
+        ].__name__
         raise TypeError(f"{argument} must be an object: dapsgd.{known}(...) in place of the name {term!r}")
     if isinstance(term, type):
         example = f"dapsgd.{term.__name__}(...)" if term in registry.values() else example

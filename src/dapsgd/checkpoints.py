@@ -31,6 +31,7 @@ import numpy as np
 from ._arguments import argument
 from ._checks import positive
 from ._files import check_place, replacing, sweep
+from ._fingerprint import difference
 from ._team import Team
 from .errors import CheckpointError
 
@@ -373,8 +374,7 @@ def _compare(path: Path, about: Any, expected: dict[str, Any]) -> None:
     facts, wanted = about["facts"], expected["facts"]
     for name in wanted:
         if name not in facts or facts[name] != wanted[name]:
-            there, here = (str(side.get(name))[:60] for side in (facts, wanted))
-            differs = f"{there} there and {here} here"
+            differs = difference(name, facts.get(name), wanted[name])
             if name == "step":  # numbers that say nothing to anybody
                 differs = f"another one, as it is with another {argument('max_passes')} if it is automatic"
             raise CheckpointError(

@@ -36,7 +36,21 @@ class _Group(_PlainHelp, TyperGroup):
 
 
 class _Command(_PlainHelp, TyperCommand):
-    pass
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what was given, and refuse an option of one value that was given twice: nobody knows which one is meant."""
+        try:
+            order = [one for one in self.make_parser(ctx).parse_args(args=list(args))[2] if _takes_one_value(one)]
+            twice = next((one for one in order if order.count(one) > 1), None)
+            if twice is not None:
+                raise _UsageError(f"{twice.opts[0]} must be given once; got it {order.count(twice)} times")
+            return super().parse_args(ctx, args)
+        except _UsageError as error:
+            error.ctx = error.ctx or ctx  # so that the help of this command is pointed to
+            raise
+
+
+def _takes_one_value(option: Any) -> bool:
+    return option.param_type_name == "option" and not option.is_flag and not option.multiple
 
 
 app = typer.Typer(
@@ -77,6 +91,13 @@ def _number(value: Any) -> float:
     except ValueError:
         comma = ", with a decimal point" if "," in value else ""
         raise _NumberError(f"a number{comma}; got {value!r}") from None
+
+
+def _one_of_several(value: Any) -> float:
+    """Return the value of an option that may be given again as a number."""
+    if "," in str(value):
+        raise _NumberError(f"a number, with a decimal point; got {value!r}: for several numbers give the option again for each")
+    return _number(value)
 
 
 def _whole(least: int) -> dict[str, Any]:
@@ -245,9 +266,9 @@ def fit(
         list[float] | None,
         _model(
             "--l1-ratio",
-            **_REAL,
+            parser=_one_of_several,
             metavar="SHARE",
-            help="The share of the L1 norm, where the penalty has one; several with --cv.",
+            help="The share of the L1 norm, where the penalty has one; with --cv again for more.",
         ),
     ] = None,
     l2: Annotated[

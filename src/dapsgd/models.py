@@ -118,6 +118,7 @@ def save(model: Any, path: Any, metadata: Mapping[str, Any] | None = None, *, fe
         "stream": [model._stream.roughest, model._stream.first],
         "weight": model._stream.weight,
         "feature_names": list(map(str, getattr(model, "feature_names_in_", []))) or None,
+        "places": model._places,
         "summary": _summary(model._about(), kept),
         "metadata": kept,
     }
@@ -235,6 +236,7 @@ def _give_names(path: Path, model: Any, about: dict[str, Any]) -> None:
         model.metadata_.setdefault("feature_names", fitted)
     else:
         model._column_names = beside
+        model._places = model.n_features_in_ if about.get("places") == model.n_features_in_ else 0
 
 
 def _check_path(path: Any) -> Path:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import textwrap
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,8 @@ _FALLS = 100.0  # times smaller: of an objective that does, nothing could be see
 _FEW_POINTS = 10  # of a trace, which are drawn as such
 _FEW_TICKS = 5  # below a small picture
 _FEW_COLUMNS = 40  # whose names can be read below an axis
+_MOST_NAMED = 8  # bars of many columns
+_MOST_LOOKED_AT = 200  # bars, for those that there is room to name
 _THINNEST = 1.5  # points of a bar, which can be seen alone among thousands that are zero
 _FEW_GROUPS = 40  # between which lines can be drawn
 _PATH_WIDTHS = {1: 6.0, 2: 5.0, 3: 4.4}  # inches of a panel, by how many are beside each other
@@ -314,6 +317,8 @@ def plot_coef(
             turned = {"rotation": 90} if below else {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
             options: dict[str, Any] = turned if below or longest > 8 else {}
             ax.set_xticks(at, [labels[j] for j in at], fontsize=8, parse_math=False, **options)
+            if not below and not steps:
+                _name_largest(ax, coefs[k], labels)
         if not below:
             ax.set_xlabel("column")
         if titles is not None and targets > 1:
@@ -352,6 +357,41 @@ def _mark_groups(ax: Any, groups: Any, runs: list[tuple[int, int]], first: int) 
             place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (0, 2), "textcoords": "offset points"}
             style: dict[str, Any] = {"ha": "center", "fontsize": 8, "color": COLOURS["ink"], "parse_math": False}
             ax.annotate(name, (first + (start + end - 1) / 2, 1.0), **place, **style)
+
+
+def _name_largest(ax: Any, heights: Array, labels: Sequence[str]) -> None:
+    """Write the names of the largest bars at their ends, where neither another name nor a longer bar is in the way."""
+    style: dict[str, Any] = {"fontsize": 8, "color": COLOURS["ink"], "parse_math": False, "textcoords": "offset points"}
+    for j, start, end in _places_of_names(heights, labels):
+        up = heights[j] > 0.0
+        at, side = (start, "left") if start <= 0.0 else (end, "right") if end >= len(heights) - 1.0 else (j, "center")
+        place = {"xytext": (0, 2 if up else -2), "va": "bottom" if up else "top", "ha": side}
+        ax.annotate(labels[j], (at, heights[j]), **place, **style)
+    ax.margins(y=0.12)  # room for them
+
+
+def _places_of_names(heights: Array, labels: Sequence[str]) -> list[tuple[int, float, float]]:
+    """Return the bars that are named, and from where to where the names go, in columns.
+
+    Examples
+    --------
+    >>> _places_of_names(np.array([3.0, 2.0, -1.0, 0.0]), ["a" * 20, "b" * 20, "c" * 20, "d"])
+    [(0, 0.0, 1.0), (2, 1.5, 2.5)]
+    """
+    p = len(heights)
+    order = np.argsort(-np.abs(heights), kind="stable")[:_MOST_LOOKED_AT].tolist()
+    named: list[tuple[int, float, float]] = []
+    for rank, j in enumerate(order):
+        if heights[j] == 0.0 or len(named) == _MOST_NAMED:
+            break
+        width = len(labels[j]) * p / _ACROSS
+        start = min(max(j - width / 2.0, 0.0), max(p - 1.0 - width, 0.0))  # not beyond the axis
+        end = start + width
+        alike = [i for i in order[:rank] if heights[i] * heights[j] > 0.0]  # up or down as this one, and longer
+        taken = any(start < other_end and other < end for i, other, other_end in named if i in alike)
+        if not taken and not any(start <= i <= end for i in alike):
+            named.append((j, start, end))
+    return named
 
 
 def _round_step(count: int, most: int = 8) -> int:

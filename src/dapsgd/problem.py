@@ -14,7 +14,7 @@ import numpy as np
 
 from . import rows as _rows
 from ._calls import has_trait, run_prox, run_value
-from ._checks import check_finite, finite_array, flag, non_negative
+from ._checks import check_finite, finite_array, flag, non_negative, refuse_dataset
 from ._first_use import try_loss
 from ._handles import Handle
 from ._jit import kernel, run
@@ -98,6 +98,7 @@ class Problem:
         if isinstance(X, Partitions):
             self._defer(X, y, sample_weight)
             return
+        refuse_dataset(X)
         if y is None:
             raise TypeError("y must be given, one entry or row for each row of X")
         self._rows: Any = _rows.make_rows(X, self.fit_intercept)

@@ -26,8 +26,8 @@ class EarlyStopping:
     ----------
     X, y : arrays
         The validation data, as for :class:`dapsgd.Problem`.
-    loss : loss, default ``Squared()``
-        What is averaged; as a rule the loss of the problem.
+    loss : loss, optional
+        What is averaged; by default the loss of the problem that is being solved.
     patience : int, default 5
         How many recorded points in a row may bring no improvement. How far apart they are is ``record_every`` of ``solve``.
     min_delta : float, default 0.0
@@ -59,7 +59,9 @@ class EarlyStopping:
     """
 
     def __init__(self, X: Any, y: Any, loss: Any = None, *, patience: int = 5, min_delta: float = 0.0) -> None:
-        self._validation = Problem(X, y, loss, fit_intercept=True)  # its objective is the mean loss
+        self._X, self._y, self._loss = X, y, loss
+        # Its objective is the mean loss; a loss that is not known yet waits for the run, what is wrong with the data does not.
+        self._validation = Problem(X, y, loss, fit_intercept=True)
         self.patience = positive_integer("EarlyStopping: patience", patience)
         self.min_delta = non_negative("EarlyStopping: min_delta", min_delta)
         self._start()
@@ -75,6 +77,7 @@ class EarlyStopping:
         """Evaluate a point; return True to end the run."""
         if now.iteration == 0:
             self._start()
+        self._judge_by(now)
         if now.x.shape != self._validation.shape:
             raise ValueError(
                 f"EarlyStopping: X and y must be as those of the problem, for coefficients of shape {now.x.shape}; "
@@ -88,6 +91,18 @@ class EarlyStopping:
             self.best_x, self.best_intercept = now.x, now.intercept
             self._waited = 0
         return self._waited >= self.patience
+
+    def _judge_by(self, now: Checkup) -> None:
+        """Take the loss of the problem that is being solved, unless one was given."""
+        if self._loss is not None or now.problem is None:
+            return
+        ours, theirs = self._validation.loss, now.problem.loss
+        if type(ours) is type(theirs) and ours == theirs:  # tuples of different kinds may be equal
+            return
+        try:
+            self._validation = Problem(self._X, self._y, theirs, fit_intercept=True)
+        except (ValueError, TypeError) as error:  # of targets that are none for this loss
+            raise type(error)(f"EarlyStopping: {error}") from None
 
     def __repr__(self) -> str:
         return f"EarlyStopping({self._validation.n} rows, patience={self.patience}, min_delta={self.min_delta:g})"

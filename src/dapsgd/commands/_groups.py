@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from .._summaries import group_labels
+from ..regularizers._groups import ROOT
 
 __all__ = ["ROOT", "group_weights", "parse_groups", "parse_weights"]
 
-ROOT = "root"
 _PREFIX = "prefix:"
 _BY_GROUP = ("group_lasso", "sparse_group_lasso")
 
@@ -56,7 +56,8 @@ def parse_groups(text: str | None, p: int, names: tuple[str, ...] | None) -> Any
     except UnicodeDecodeError:
         raise ValueError(f"--groups: {path} must be a text file") from None
     if len(lines) != p:
-        raise ValueError(f"--groups: {path} must have a line for each of the {p} columns; it has {len(lines)}")
+        title = f": if its first line, {lines[0][:40]!r}, is a title, delete it" if len(lines) == p + 1 else ""
+        raise ValueError(f"--groups: {path} must have a line for each of the {p} columns; it has {len(lines)}{title}")
     if names is None or any("," not in line for line in lines):
         return lines
     labels = {name.strip(): label.strip() for name, _, label in (line.rpartition(",") for line in lines)}

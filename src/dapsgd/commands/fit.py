@@ -20,7 +20,9 @@ from ..algorithms import ALGORITHMS
 from ..io import Dataset
 from ..io._formats import check_path, format_of
 from ..io._numbers import is_number, misread
-from ..io._source import TEXT_OPTIONS, make_options
+from ..io._numpy import check_has_target
+from ..io._source import TEXT_OPTIONS, Options, listed, make_options
+from ..losses import ELSEWHERE as LOSSES_ELSEWHERE
 from ..regularizers import ELSEWHERE, REGULARIZERS
 from ._data import load_data
 from ._groups import group_weights, parse_groups, parse_weights
@@ -66,12 +68,11 @@ def run(
     kept = _check_checkpoint(checkpoint, resume, out, data)
     if kept and "cv" in options:
         raise ValueError("--checkpoint keeps one run; with --cv, which makes many, leave it out")
-    if "target" not in reading and format_of(check_path(data)).look is not None:  # a table of columns
-        raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
+    if "target" not in reading:
+        _check_target(data, reading)
     start = time.perf_counter()
     dataset = load_data(data, reading, convert_it=convert_it, cache=cache, progress=progress)
-    if dataset.y is None:
-        raise ValueError(f"--target must be given: {data} does not say by itself which column it is")
+    assert dataset.y is not None  # which was looked for
     read = time.perf_counter() - start
     if "cv" in options and len(dataset.y) < 2:
         raise ValueError(f"--cv needs at least 2 rows; {data} has {len(dataset.y)}")
@@ -120,7 +121,7 @@ def run(
         **about,
         **({"scaled": True} if scaled else {}),
         "score": score,
-        "score_name": "accuracy" if task == "classification" else "R2",
+        "score_name": "accuracy" if task == "classification" else model._score_name,
         "message": model.result_.message,
         **({} if about["converged"] or model.tol == 0.0 else {"remedy": model._remedy(model.result_)}),
         "seconds": {"read": round(read, 3), "fit": round(seconds, 3)},
@@ -198,6 +199,23 @@ def _check_out(out: Path, data: Path) -> None:
     check_place(out, "--out")
 
 
+def _check_target(data: Path, reading: dict[str, Any]) -> None:
+    """Say before any work that a target must be named, and what there is to name."""
+    kind = format_of(check_path(data))
+    if kind.name == "npz":
+        check_has_target(data)
+    if kind.look is None:
+        return
+    table = kind.look(data, _looking(reading))
+    there = f"are {listed(table.names)}" if table.names else f"are 0 to {table.width - 1}; -1 is the last"
+    raise ValueError(f"--target must be given: {data} does not say by itself which column it is; its columns {there}")
+
+
+def _looking(reading: dict[str, Any]) -> Options:
+    """Return those of the options of reading that say what the text of a table is like."""
+    return make_options(**{name: reading[name] for name in TEXT_OPTIONS if name in reading})
+
+
 def _check_checkpoint(checkpoint: Path | None, resume: bool, out: Path, data: Path) -> dict[str, Any]:
     """Return the options of :func:`dapsgd.solve` that keep a run in a file."""
     if checkpoint is None:
@@ -217,17 +235,21 @@ def _check_options(task: str, loss: str | None, options: dict[str, Any], scaled:
     if "algorithm" in options:
         known_name("--algorithm", options["algorithm"], ("auto", *ALGORITHMS))
     if loss is not None:
-        known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION))
+        known_name("--loss", loss, (*_REGRESSION, *_CLASSIFICATION), LOSSES_ELSEWHERE)
         wrong = {"regression": _CLASSIFICATION, "classification": _REGRESSION}.get(task, ())
         if loss in wrong:
             raise ValueError(f"--loss {loss} is not for --task {task}; leave one of them out")
     if "cv" in options and "alpha" in options:
         raise ValueError("--alpha and --cv must not be given together: --cv chooses the strength")
     if "rule" in options:
-        known_name("--rule", options["rule"], ("best", "one_se"))
+        from ..estimators._parameters import RULES, RULES_ELSEWHERE
+
+        known_name("--rule", options["rule"], RULES, RULES_ELSEWHERE)
     for name in ("rule", "eps", "plot-cv", "plot-path"):
         if (name in options or name in pictures) and "cv" not in options:
             raise ValueError(f"--{name} needs --cv, which chooses the strength; leave it out, or give --cv FOLDS")
+    if isinstance(options.get("l1_ratio"), list) and "cv" not in options:
+        raise ValueError("--l1-ratio must be given once without --cv, which chooses among several")
     if "delta" in options and loss != "huber":
         raise ValueError(f"--delta must be left out unless --loss is huber; got {'no loss' if loss is None else loss}")
     if scaled and options.get("penalty") == "box":
@@ -247,9 +269,8 @@ def _example(data: Path, dataset: Dataset, reading: dict[str, Any]) -> _Example 
     if y.dtype.kind != "U":
         return None
     text, decimal = str(y.flat[0]), reading.get("decimal", ".")
-    looking = make_options(**{name: reading[name] for name in TEXT_OPTIONS if name in reading})
     look = format_of(data).look
-    line = None if dataset.skipped or look is None else look(data, looking).first_line
+    line = None if dataset.skipped or look is None else look(data, _looking(reading)).first_line
     shown, why = repr(text) + (f" in line {line}" if line else ""), misread(text, decimal)
     if why is not None:
         return _Example(f"{shown}, which {why[0]}", why[1])

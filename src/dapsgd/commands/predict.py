@@ -257,6 +257,15 @@ def _score(model: Any, y: Array, predicted: Array) -> dict[str, Any]:
         raise ValueError("the target column holds text; the model predicts numbers")
     if y.shape != predicted.shape:
         return {}
+    name = model._score_name
+    if len(y) < 2:
+        return {"score": None, "score_name": name}
+    if name == "D2":
+        if y.min() < 0.0:
+            return {"no_score": "the target has negative numbers, which are no counts"}
+        from ..estimators.regressor import explained_deviance
+
+        return {"score": explained_deviance(y, predicted), "score_name": name}
     from sklearn.metrics import r2_score
 
-    return {"score": float(r2_score(y, predicted)) if len(y) > 1 else None, "score_name": "R2"}
+    return {"score": float(r2_score(y, predicted)), "score_name": name}

@@ -18,7 +18,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from .._arguments import argument, for_shell
-from .._checks import check_finite_sparse, finite_array, flag, non_negative, rename_hint
+from .._checks import check_finite_sparse, finite_array, flag, non_negative, refuse_masked, rename_hint
 from .._summaries import (
     ON_SCALED,
     SCALED,
@@ -45,8 +45,10 @@ from ..regularizers import Box, FusedLasso, GroupLasso, NonNegative, NuclearNorm
 from ..result import Result
 from ..solve import solve
 from ._frames import (
+    by_columns,
     check_frame,
     compare_names,
+    count_places,
     names_of,
     naming_text,
     own_names,
@@ -107,9 +109,11 @@ class LinearModel(BaseEstimator):
     t_: int
 
     _column_names: Sequence[str] | None = None  # where scikit-learn knows none: numbers of a frame, or those given to a file
+    _places: int = 0  # columns of a frame whose names are 0, 1, 2 and so on
     _summary_in_file: Mapping[str, str] | None = None  # what was said of the fit; ``dapsgd.models`` sets it
     _first_column: int = 0  # how the file of the data calls it, where columns have no names
     _target_names: Sequence[str] | None = None
+    _groups: Any = None  # in the order of the columns, whatever order they were given in
     _rows_seen: int | None = None
     _batch: int | None = None  # rows of the last batch, if there were batches since the last fit
     _stream: Stream = Stream()
@@ -124,22 +128,28 @@ class LinearModel(BaseEstimator):
         """Return X and y as arrays; finiteness of X is left to the problem, which looks at it block by block."""
         refuse_unusable(X)
         if reset:
-            self._column_names = self._summary_in_file = None
+            self._column_names, self._places, self._summary_in_file = None, 0, None
             self._first_column, self._scaled = 0, False
             refuse_text_columns(X)
-        compare_names(X, self._column_names, getattr(self, "metadata_", {}).get("feature_names"))
+        self._groups = by_columns(self.groups, X)
+        self._compare_names(X)
         with naming_text(X), self._naming_columns(X):
             read, y = validate_data(self, self._unnamed(X), y, **_READING, reset=reset, **checks)
         check_frame(X, read)
         if reset and not hasattr(self, "feature_names_in_"):
-            self._column_names = own_names(X)
+            self._column_names, self._places = own_names(X), count_places(X)
         # A memory map that needed no conversion stays one, so that it is never copied, whatever its order.
         return (X if isinstance(X, np.memmap) and X.dtype == read.dtype else read), y
+
+    def _compare_names(self, X: Any) -> None:
+        """Raise if a frame has other columns than that of the fit."""
+        compare_names(X, self._column_names, getattr(self, "metadata_", {}).get("feature_names"), self._places)
 
     def _read_weights(self, X: Any, sample_weight: Any, first: bool = True) -> Array | None:
         """Return the sample weights, checked; None for none. They may be zero everywhere, but in the first batch."""
         if sample_weight is None:
             return None
+        refuse_masked("sample_weight", sample_weight)
         given, rows = np.asarray(sample_weight), X.shape[0]
         if given.dtype.kind in "US" or any(isinstance(weight, str) for weight in given.flat if given.dtype.kind == "O"):
             raise TypeError(f"sample_weight must hold numbers; it holds text, such as {str(given.flat[0])!r}")
@@ -156,7 +166,7 @@ class LinearModel(BaseEstimator):
 
     def _pose(self, X: Any, targets: Array, loss: Any, weights: Array | None) -> Problem:
         """Return the problem without its penalty; weights are as given."""
-        if targets.ndim == 1 and self._is_nuclear():
+        if targets[:1].size == 1 and self._is_nuclear():
             warnings.warn(
                 "penalty 'nuclear' ties several targets together; of one it is the length of the vector of coefficients",
                 stacklevel=4,
@@ -197,7 +207,7 @@ class LinearModel(BaseEstimator):
             alpha,
             shape,
             l1_ratio=self.l1_ratio if l1_ratio is None else l1_ratio,
-            groups=self.groups,
+            groups=self._groups,
             weights=self.weights,
             bounds=self.bounds,
             positive=self.positive,
@@ -338,7 +348,7 @@ class LinearModel(BaseEstimator):
         """Return X times the coefficients plus the intercept."""
         check_is_fitted(self)
         refuse_unusable(X)
-        compare_names(X, self._column_names, getattr(self, "metadata_", {}).get("feature_names"))
+        self._compare_names(X)
         with naming_text(X), self._naming_columns(X):
             read = validate_data(self, self._unnamed(X), **_READING, reset=False)
         check_frame(X, read)
@@ -411,11 +421,15 @@ class LinearModel(BaseEstimator):
 
     def _group_labels(self) -> Any:
         """Return the group of each column, by its name if it has one; None if there are no groups."""
-        groups = self.penalty.groups if isinstance(self.penalty, (GroupLasso, SparseGroupLasso)) else self.groups
+        groups = self.penalty.groups if isinstance(self.penalty, (GroupLasso, SparseGroupLasso)) else self._known_groups()
         if groups is None:
             return None
         named = np.iterable(groups) and all(isinstance(name, str) for name in groups)
         return list(groups) if named else group_labels(groups, self.n_features_in_)
+
+    def _known_groups(self) -> Any:
+        """Return the groups of the last fit; of a model from a file those that it was made with."""
+        return self.groups if self._groups is None else self._groups
 
     def _coefficient_label(self) -> str:
         classes: Any = getattr(self, "classes_", [])
@@ -493,7 +507,7 @@ class LinearModel(BaseEstimator):
         if hasattr(self, "classes_"):
             lines["classes"] = self._about_classes()
         if self.penalty in ("group_lasso", "sparse_group_lasso"):
-            lines["groups"] = about_groups(np.atleast_2d(self.coef_), self.groups)
+            lines["groups"] = about_groups(np.atleast_2d(self.coef_), self._known_groups())
         if self._is_nuclear():
             W = self.result_.x if hasattr(self, "result_") else self.coef_
             lines["rank"] = f"{np.linalg.matrix_rank(W):,}"

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import all_finite, rename_hint
+from .._checks import all_finite, refuse_dataset, refuse_masked, rename_hint
 from .._summaries import counted
 
 __all__ = [
+    "by_columns",
     "check_frame",
     "compare_names",
+    "count_places",
     "listed",
     "names_of",
     "names_of_targets",
@@ -68,6 +70,8 @@ def refuse_text_columns(X: Any) -> None:
 
 def refuse_unusable(X: Any) -> None:
     """Raise if X is no table of numbers, or if two of its columns have one name."""
+    refuse_dataset(X)
+    refuse_masked("X", X)
     refuse_twice(X)
     refuse_flat(X)
     refuse_text(X)
@@ -128,13 +132,43 @@ def own_names(X: Any) -> list[str] | None:
     return None if names is None or names == list(map(str, range(len(names)))) else names
 
 
+def by_columns(groups: Any, X: Any) -> Any:
+    """Return the groups of columns; of a pandas series that has the names of a frame's columns in the order of these."""
+    names = names_of(X)
+    if names is None or not hasattr(groups, "iloc") or getattr(groups, "ndim", 1) != 1:
+        return groups
+    index = list(groups.index)
+    if index == list(range(len(index))) and type(groups.index).__name__ == "RangeIndex":  # which nobody has named
+        return groups
+    places = {str(name): place for place, name in enumerate(index)}
+    if len(places) < len(index):
+        raise ValueError("groups must have one entry for each column where its index names them; it has one of them twice")
+    for wrong, fault in (
+        ([name for name in names if name not in places], "it has nothing for"),
+        ([name for name in places if name not in set(names)], "X has no"),
+    ):
+        if wrong:
+            raise ValueError(
+                f"groups must have the names of the columns of X as its index, in any order; {fault} {listed(wrong)}. "
+                "By position, give groups.to_list()"
+            )
+    labels = list(groups)
+    return [labels[places[name]] for name in names]
+
+
+def count_places(X: Any) -> int:
+    """Return how many columns a frame has if their names are their places, as numbers; 0 otherwise."""
+    names = names_of(X)
+    return len(names) if names and own_names(X) is None and not _has_text_names(X) else 0
+
+
 def names_of_targets(y: Any) -> list[str] | None:
     """Return the names of targets: of a frame's columns, or of a series."""
     name = getattr(y, "name", None)
     return [name] if isinstance(name, str) and name and getattr(y, "ndim", 1) == 1 else names_of(y)
 
 
-def compare_names(X: Any, names: Sequence[str] | None, in_file: Any = None) -> None:
+def compare_names(X: Any, names: Sequence[str] | None, in_file: Any = None, places: int = 0) -> None:
     """Raise if a frame has other columns than those of the fit, or another order; scikit-learn knows only names that are text.
 
     Parameters
@@ -145,8 +179,15 @@ def compare_names(X: Any, names: Sequence[str] | None, in_file: Any = None) -> N
         The columns of the fit, where scikit-learn does not know them.
     in_file : list of str, optional
         The columns of which the file of the model says that it was fitted to them.
+    places : int, optional
+        How many columns the frame of the fit had, if their names were their places; with names of which some are among these.
     """
     there = own_names(X)
+    if names is None and places and there is not None and not _has_text_names(X):
+        numbers = list(map(str, range(places)))
+        names = None if set(numbers).isdisjoint(there) else numbers  # others, such as wavelengths, are names for these places
+    if names is not None and there is None and sorted(names_of(X) or []) == sorted(names):
+        there = names_of(X)  # the names of the fit are places, too, in another order
     if names is None or there is None or list(names) == there:
         return
     missing, others = [name for name in names if name not in there], [name for name in there if name not in names]

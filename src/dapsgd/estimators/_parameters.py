@@ -9,13 +9,24 @@ from typing import ParamSpec
 
 from .._checks import meant
 
-__all__ = ["naming_unknown"]
+__all__ = ["RULES", "RULES_ELSEWHERE", "naming_unknown"]
+
+RULES = ("best", "one_se")
+RULES_ELSEWHERE = {"1se": "'one_se'", "min": "'best'"}
 
 Given = ParamSpec("Given")
 
 _LIKENESS = 0.5  # at which "max_iter" may mean "max_passes"
 _INVERSE = {"C", "Cs"}
 _STRENGTH = {"lam", "lambda_", "lambd", "lmbda", "lamb", "reg", "regularization", "strength"}  # elsewhere
+_ELSEWHERE = {
+    "epochs": " (did you mean max_passes?)",
+    "eta0": " (did you mean step?)",
+    "learning_rate": " (did you mean step?)",
+    "normalize": ": scale the columns before, as by make_pipeline(StandardScaler(), model)",
+    "solver": " (did you mean algorithm?)",
+    "standardize": ": scale the columns before, as by make_pipeline(StandardScaler(), model)",
+}
 _STRENGTHS = _STRENGTH | {"alpha", "n_alphas", "lams", "lambdas", "n_lams", "n_lambda", "n_lambdas"}
 
 
@@ -52,6 +63,8 @@ def _meant(unknown: str, known: list[str]) -> str:
     (' (did you mean tol?)', '; it has alpha, tol')
     >>> _meant("lam", ["alpha", "tol"]), _meant("C", ["alpha", "tol"])
     (': the strength is alpha', ': the strength is alpha, its inverse: 1 / (C * n) for n rows')
+    >>> _meant("solver", ["algorithm"])
+    ' (did you mean algorithm?)'
     """
     inverse = ", its inverse: 1 / (C * n) for n rows" if unknown in _INVERSE else ""
     if unknown in _STRENGTHS | _INVERSE and "alphas" in known:
@@ -59,5 +72,7 @@ def _meant(unknown: str, known: list[str]) -> str:
         return f"{tried}, an array of them or how many; the class without CV takes one"
     if unknown in _STRENGTH | _INVERSE and "alpha" in known:
         return f": the strength is alpha{inverse}"
+    if unknown in _ELSEWHERE:
+        return _ELSEWHERE[unknown]
     near = meant(unknown, known, _LIKENESS)
     return f"; it has {', '.join(known)}" if near is None else f" (did you mean {near}?)"

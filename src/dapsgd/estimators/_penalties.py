@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import for_shell
 from .._checks import finite_array, flag, fraction, known_name, non_negative, number
 from .._terms import usable_regularizer
 from ..models import NOT_KEPT
@@ -91,6 +92,8 @@ def _by_name(penalty: str, alpha: float, shape: tuple[int, ...], given: dict[str
         return kind(alpha, given.get("groups", 1), ratio, given.get("weights"))
     if penalty == "slope":
         size = math.prod(shape)
+        if isinstance(given.get("weights"), str):
+            raise ValueError(f"weights must be numbers for penalty 'slope'; got {given['weights']!r}, and 'root' is for groups")
         weights = slope_weights(size) if "weights" not in given else finite_array("weights", given["weights"], np.float64)
         count = str(weights.size) if weights.ndim == 1 else f"shape {weights.shape}"
         got = count if weights.shape != (size,) else ""
@@ -107,7 +110,8 @@ def _by_name(penalty: str, alpha: float, shape: tuple[int, ...], given: dict[str
 
 def _bounds(bounds: Any, positive: bool) -> tuple[float, float]:
     if bounds is None and not positive:
-        raise ValueError("bounds must be given for penalty 'box': a pair (low, high), either of which may be infinite")
+        written = "as --bounds LOW HIGH" if for_shell() else "a pair (low, high)"
+        raise ValueError(f"bounds must be given for penalty 'box': {written}, either of which may be infinite")
     pair = (-math.inf, math.inf) if bounds is None else bounds
     if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
         raise ValueError(f"bounds must be a pair (low, high); got {bounds!r}")

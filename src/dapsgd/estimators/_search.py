@@ -26,6 +26,7 @@ from ..regularizers import L1, Box, FusedLasso, Zero
 from ..runtimes._blas import calm_blas
 from ._base import LinearModel, alternatives, normalised
 from ._hindrances import find_hindrances
+from ._parameters import RULES, RULES_ELSEWHERE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +71,7 @@ class CrossValidated(LinearModel):
 
     def _search(self, data: Data, loss: Any, classifier: bool) -> None:
         """Score every strength on every fold, choose one, and keep the answer on all rows."""
-        known_name("rule", self.rule, ("best", "one_se"), {"1se": "'one_se'", "min": "'best'"})
+        known_name("rule", self.rule, RULES, RULES_ELSEWHERE)
         if self.n_jobs is not None:
             if isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, numbers.Integral):
                 raise TypeError(f"n_jobs must be None or an integer, such as -1 for all cores; got {self.n_jobs!r}")
@@ -123,7 +124,12 @@ class CrossValidated(LinearModel):
             return list(check_cv(self.cv, data.y, classifier=classifier).split(data.X, data.y))
         except ValueError as error:
             if self.cv is not None and not isinstance(self.cv, numbers.Integral):
-                raise
+                if "groups" not in str(error):
+                    raise
+                raise ValueError(
+                    f"cv must not need groups of rows, as {type(self.cv).__name__} does: give its folds as a list, "
+                    f"cv=list({self.cv!r}.split(X, y, rows)) with a label for each row in rows; groups are of columns"
+                ) from None
             most = "rows of the largest class" if classifier else "rows"
             folds = 5 if self.cv is None else self.cv
             raise ValueError(f"cv must be from 2 to the number of {most}; got {folds} folds ({error})") from None

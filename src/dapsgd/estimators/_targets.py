@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import not_finite
+from .._checks import not_finite, refuse_masked
 
 __all__ = ["explained", "find_fault"]
 
@@ -18,6 +18,7 @@ Array = np.ndarray[Any, Any]
 @contextmanager
 def explained(X: Any, y: Any, classes: bool) -> Iterator[None]:
     """Within this, an error is about y if something is wrong with y, and then says what; of X it is left as it is."""
+    refuse_masked("y", y)
     try:
         yield
     except (ValueError, TypeError) as error:

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._calls import has_trait
 from .._checks import known_name
-from ..losses import Logistic, Multinomial, SquaredHinge
+from ..losses import ELSEWHERE, Logistic, Multinomial, SquaredHinge
 from ..problem import Problem
 from ._base import LinearModel, normalised
 from ._frames import names_of_targets
@@ -22,6 +22,12 @@ from ._targets import explained
 __all__ = ["ClassifierBase", "DAPClassifier"]
 
 Array = np.ndarray[Any, Any]
+
+_LOSSES = ("auto", "logistic", "multinomial", "squared_hinge")
+# Whatever a loss of numbers is called elsewhere, another estimator has it.
+_FOR_NUMBERS = dict.fromkeys(("squared", "huber", "poisson"), "DAPRegressor") | {
+    name: ours if ours.strip("'") in _LOSSES else "DAPRegressor" for name, ours in ELSEWHERE.items()
+}
 
 
 def _has_probabilities(model: ClassifierBase) -> bool:
@@ -39,7 +45,7 @@ class ClassifierBase(ClassifierMixin, LinearModel):
         """Return the loss for so many classes."""
         loss = self.loss
         if loss is None or isinstance(loss, str):
-            name = "auto" if loss is None else known_name("loss", loss, ("auto", "logistic", "multinomial", "squared_hinge"))
+            name = "auto" if loss is None else known_name("loss", loss, _LOSSES, _FOR_NUMBERS)
             if name == "squared_hinge":
                 return SquaredHinge()
             return Logistic() if name == "logistic" or count == 2 else Multinomial()

@@ -11,18 +11,23 @@ from sklearn.base import RegressorMixin
 from .._calls import has_trait
 from .._checks import known_name, positive
 from .._summaries import counted
-from ..losses import Huber, Poisson, Squared
+from ..losses import ELSEWHERE, Huber, Poisson, Squared
 from ..problem import Problem
 from ._base import LinearModel, normalised
 from ._frames import names_of, names_of_targets
 from ._parameters import naming_unknown
 from ._targets import explained
 
-__all__ = ["DAPRegressor", "RegressorBase"]
+__all__ = ["DAPRegressor", "RegressorBase", "explained_deviance"]
 
 Array = np.ndarray[Any, Any]
 
-_FOR_CLASSES = dict.fromkeys(("logistic", "multinomial", "squared_hinge", "hinge", "log_loss"), "DAPClassifier")
+_LEAST = 1e-200  # what an exponential that is zero is taken for: counts are divided by it
+_LOSSES = ("squared", "huber", "poisson")
+# Whatever a loss of classes is called elsewhere, another estimator has it.
+_FOR_CLASSES = dict.fromkeys(("logistic", "multinomial", "squared_hinge"), "DAPClassifier") | {
+    name: ours if ours.strip("'") in _LOSSES else "DAPClassifier" for name, ours in ELSEWHERE.items()
+}
 
 
 class RegressorBase(RegressorMixin, LinearModel):
@@ -35,7 +40,7 @@ class RegressorBase(RegressorMixin, LinearModel):
             if has_trait(type(self.loss), "joint"):
                 raise ValueError(f"loss must be one for real targets; got {self.loss!r}: see DAPClassifier")
             return self.loss
-        known_name("loss", self.loss, ("squared", "huber", "poisson"), _FOR_CLASSES)
+        known_name("loss", self.loss, _LOSSES, _FOR_CLASSES)
         if self.loss == "huber":
             return Huber(positive("delta", self.delta))
         return Squared(0.5) if self.loss == "squared" else Poisson()
@@ -78,14 +83,55 @@ class RegressorBase(RegressorMixin, LinearModel):
         array, shape (n,) or (n, q)
         """
         linear = self._predict_linear(X)
-        return np.exp(linear) if self.loss == "poisson" or isinstance(self.loss, Poisson) else linear
+        return np.exp(linear) if self._counts() else linear
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return how much better the predictions are than the mean of y: 1 is perfect, 0 no better.
+
+        That is R2, the share of the variance that is explained; for the Poisson loss D2, the share of the deviance, as the
+        score of scikit-learn's ``PoissonRegressor`` is. Of several targets it is the mean.
+
+        Parameters
+        ----------
+        X : array, data frame or SciPy sparse matrix, shape (n, p)
+        y : array, shape (n,) or (n, q)
+        sample_weight : array, shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if not self._counts():
+            return float(super().score(X, y, sample_weight))
+        return explained_deviance(y, self.predict(X), sample_weight)
+
+    def _counts(self) -> bool:
+        """Tell whether the loss is that of counts."""
+        return bool(self.loss == "poisson") or isinstance(self.loss, Poisson)
+
+    @property
+    def _score_name(self) -> str:
+        return "D2" if self._counts() else "R2"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         tags.regressor_tags.poor_score = self._bounded()
-        tags.target_tags.positive_only = self.loss == "poisson" or isinstance(self.loss, Poisson)
+        tags.target_tags.positive_only = self._counts()
         return tags
+
+
+def explained_deviance(y: Any, predicted: Array, weights: Any = None) -> float:
+    """Return the share of the Poisson deviance of counts that predictions explain; the mean over targets."""
+    from sklearn.metrics import d2_tweedie_score  # which other losses need not wait for
+
+    counts = np.asarray(y, np.float64).reshape(predicted.shape)
+    if counts.min() < 0.0:
+        raise ValueError(f"y must not be negative for the Poisson loss; got {counts.min():g}")
+    positive = np.maximum(predicted, _LEAST)
+    columns = zip(counts.reshape(len(counts), -1).T, positive.reshape(len(counts), -1).T, strict=True)
+    scores = [d2_tweedie_score(*pair, sample_weight=weights, power=1) if pair[0].any() else 0.0 for pair in columns]
+    return float(np.mean(scores))
 
 
 class DAPRegressor(RegressorBase):
@@ -112,14 +158,17 @@ class DAPRegressor(RegressorBase):
         :math:`\alpha(\rho\|w\|_1 + (1-\rho)\sum|w_j-w_{j+1}|)`, 0 by default.
     groups : int, list of index arrays, or a label per feature, optional
         For ``"group_lasso"`` and ``"sparse_group_lasso"``; an int is the size of equal contiguous groups. By default every
-        feature is a group: with several targets, that is scikit-learn's ``MultiTaskLasso``.
-    weights : array, optional
-        One weight a group, 1 by default; for ``"slope"``, as many as coefficients, in decreasing order, by default the
-        quantiles of Benjamini and Hochberg at level 0.1, scaled so that the first is 1.
+        feature is a group: with several targets, that is scikit-learn's ``MultiTaskLasso``. A pandas series whose index is
+        the names of a frame's columns is matched by name.
+    weights : array, dict, series or "root", optional
+        One weight a group, 1 by default: in the order of the sorted labels if ``groups`` are labels, else in that of the
+        groups. A dict from labels to weights, or a pandas series with the labels as its index, is matched by name.
+        ``"root"`` is the root of the size of each group. For ``"slope"``, as many as coefficients, in decreasing order, by
+        default the quantiles of Benjamini and Hochberg at level 0.1, scaled so that the first is 1.
     bounds : pair of float, optional
         The least and the largest coefficient for ``"box"``.
     delta : float, default 1.0
-        Where the Huber loss turns from a parabola into a line.
+        Where the Huber loss turns from a parabola into a line. Ignored unless ``loss`` is ``"huber"``.
     positive : bool, default False
         Allow no negative coefficient. For ``"l1"``, ``"elastic_net"``, ``"zero"`` and ``"box"``.
     l2 : float, default 0.0

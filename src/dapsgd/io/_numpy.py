@@ -15,15 +15,27 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from .._arguments import argument
+from .._checks import meant
 from ..errors import FileFormatError
 from ._columns import pick
 from ._dataset import Array
 from ._source import BLOCK_BYTES, Block, Options, Source, Table, WidthError, reading
 
-__all__ = ["USED_OF_NPY", "USED_OF_NPZ", "Header", "look_npy", "open_npy", "open_npz", "read_header", "stored_array"]
+__all__ = [
+    "USED_OF_NPY",
+    "USED_OF_NPZ",
+    "Header",
+    "check_has_target",
+    "look_npy",
+    "open_npy",
+    "open_npz",
+    "read_header",
+    "stored_array",
+]
 
 USED_OF_NPY = frozenset({"target", "drop", "dtype"})
 USED_OF_NPZ = frozenset({"target", "dtype", "n_features"})
+_CSR = ("data", "indices", "indptr", "shape")  # the parts of a sparse matrix
 _LONGEST_HEADER = 1 << 16
 _MOST_DEFLATED = 1100  # zlib cannot make more bytes of one
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # other ways of packing take as much memory as the file tells them to
@@ -209,14 +221,14 @@ def stored_array(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
 
 def open_npz(path: Path, options: Options) -> Source:
     """Open an archive with X, dense or the parts of a CSR matrix, and the target."""
+    entries = _entries(path)
+    prefix = _prefix_of_csr(entries)
+    if "X" not in entries and prefix is None:
+        raise FileFormatError(
+            f"{path} must have an array X, or X_data, X_indices, X_indptr and X_shape; it has {_shown(entries)}"
+        )
+    target = _target(path, options, entries)
     with reading(path, "NPZ", *_ERRORS), zipfile.ZipFile(path) as archive:
-        entries = {name[:-4] for name in archive.namelist() if name.endswith(".npy")}
-        prefix = next((p for p in ("X_", "") if {f"{p}data", f"{p}indices", f"{p}indptr", f"{p}shape"} <= entries), None)
-        if "X" not in entries and prefix is None:
-            raise FileFormatError(
-                f"{path} must have an array X, or X_data, X_indices, X_indptr and X_shape; it has {_shown(entries)}"
-            )
-        target = _target(path, options, entries)
         n = _Stored(path, archive, target).header.shape if target else None
         if "X" in entries:
             header = _Stored(path, archive, "X").header
@@ -251,6 +263,38 @@ def open_npz(path: Path, options: Options) -> Source:
     return Source(sparse, dtype, None, (target,) if target else (), blocks, (lambda *_: (shape[1], True)) if sparse else None)
 
 
+def check_has_target(path: Path) -> None:
+    """Raise if an archive has no array y, with what to do."""
+    entries = _entries(path)
+    if "y" in entries:
+        return
+    prefix = None if "X" in entries else _prefix_of_csr(entries)
+    if prefix is None and "X" not in entries:
+        return  # which is said when it is read
+    others = entries - {"X", *(f"{prefix}{part}" for part in (*_CSR, "format", "_is_array"))}
+    if others:
+        raise ValueError(f"{argument('target')} must be given: {path} has no array y; it has {_shown(others)} beside X")
+    raise ValueError(f"{path} holds X only, and no target{_how_to_add(prefix)}")
+
+
+def _entries(path: Path) -> set[str]:
+    """Return the names of the arrays of an archive."""
+    with reading(path, "NPZ", *_ERRORS), zipfile.ZipFile(path) as archive:
+        return {name[:-4] for name in archive.namelist() if name.endswith(".npy")}
+
+
+def _prefix_of_csr(entries: set[str]) -> str | None:
+    """Return what the names of the parts of a sparse matrix begin with; None if there is none."""
+    return next((prefix for prefix in ("X_", "") if {f"{prefix}{part}" for part in _CSR} <= entries), None)
+
+
+def _how_to_add(prefix: str | None) -> str:
+    """Say how to write an archive that has a target."""
+    sparse = ", ".join(f"X_{part}=X.{part}" for part in _CSR)
+    what = ", as what scipy.sparse.save_npz writes does" if prefix == "" else ""
+    return f"{what}: write both to one file, np.savez('both.npz', {'X=X' if prefix is None else sparse}, y=y)"
+
+
 def _shown(entries: set[str]) -> str:
     return ", ".join(sorted(entries)[:8]) or "nothing"
 
@@ -261,7 +305,12 @@ def _target(path: Path, options: Options, entries: set[str]) -> str | None:
     if len(options.target) > 1 or not isinstance(options.target[0], str):
         raise ValueError(f"{argument('target')} must be the name of one array of {path}; got {options.target}")
     if options.target[0] not in entries:
-        raise ValueError(f"{argument('target')} {options.target[0]!r} is not an array of {path}; it has {_shown(entries)}")
+        near = meant(options.target[0], entries)
+        hint = "" if near is None else f" (did you mean {near!r}?)"
+        lacks = f"; it holds X only{_how_to_add('')}" if _prefix_of_csr(entries) == "" and "y" not in entries else ""
+        raise ValueError(
+            f"{argument('target')} {options.target[0]!r} is not an array of {path}{hint}; it has {_shown(entries)}{lacks}"
+        )
     return options.target[0]
 
 

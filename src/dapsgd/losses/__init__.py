@@ -23,7 +23,7 @@ from .poisson import Poisson
 from .squared import Squared
 from .squared_hinge import SquaredHinge
 
-__all__ = ["LOSSES", "Huber", "Logistic", "Multinomial", "Poisson", "Squared", "SquaredHinge"]
+__all__ = ["ELSEWHERE", "LOSSES", "Huber", "Logistic", "Multinomial", "Poisson", "Squared", "SquaredHinge"]
 
 LOSSES: dict[str, type] = {
     "squared": Squared,
@@ -32,6 +32,23 @@ LOSSES: dict[str, type] = {
     "huber": Huber,
     "squared_hinge": SquaredHinge,
     "poisson": Poisson,
+}
+
+# What other packages call them: what to write here instead.
+ELSEWHERE = {
+    "binary_crossentropy": "'logistic'",
+    "categorical_crossentropy": "'multinomial'",
+    "cross_entropy": "'multinomial'",
+    "hinge": "'squared_hinge'",
+    "l2": "'squared'",
+    "least_squares": "'squared'",
+    "log": "'logistic'",
+    "log_loss": "'logistic'",
+    "mse": "'squared'",
+    "quadratic": "'squared'",
+    "softmax": "'multinomial'",
+    "squared_error": "'squared'",
+    "squared_loss": "'squared'",
 }
 
 _FEW_CLASSES = 10  # whose second derivatives, of every two, are not too many

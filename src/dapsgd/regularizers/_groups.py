@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -9,7 +10,11 @@ import numpy as np
 
 from .._jit import kernel
 
+__all__ = ["ROOT", "Partition", "group_rows", "make_partition", "weight_of"]
+
 Array = np.ndarray[Any, Any]
+
+ROOT = "root"  # weights that are the roots of the sizes of groups
 
 
 class Partition(NamedTuple):
@@ -37,8 +42,8 @@ def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partiti
     ----------
     groups : int, list of index arrays, or array of labels
         An int is the size of equal contiguous groups; an array holds one label a coordinate.
-    weights : array or None
-        One weight a group, all 1 by default. With labels, in the order of the sorted labels.
+    weights : array, dict, series, "root" or None
+        One weight a group, all 1 by default. With labels, in the order of the sorted labels; a dict or a series names them.
     shape : tuple
         (p,), or (p, q): groups are then groups of rows.
     """
@@ -46,17 +51,18 @@ def make_partition(groups: Any, weights: Any, shape: tuple[int, ...]) -> Partiti
     if isinstance(groups, (int, np.integer)) and not isinstance(groups, bool):
         size = _check_size(int(groups), rows)
         starts = np.arange(0, (rows + 1) * width, size * width, dtype=_index_type(rows * width))
-        return Partition(starts, starts[:0].copy(), _check_weights(weights, rows // size))
+        return Partition(starts, starts[:0].copy(), _check_weights(weights, groups, np.full(rows // size, size)))
     members = _members(groups, rows)
     order = np.concatenate(members) if members else np.empty(0, np.int64)
     _check_covers(order, rows)
-    starts = np.concatenate([[0], np.cumsum([len(m) for m in members], dtype=np.int64)]) * width
+    sizes = np.array([len(m) for m in members], np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)]) * width
     if (order == np.arange(rows)).all():
         order = order[:0]
     else:
         order = (order[:, None] * width + np.arange(width)).ravel()
     index_type = _index_type(rows * width)
-    return Partition(starts.astype(index_type), order.astype(index_type), _check_weights(weights, len(members)))
+    return Partition(starts.astype(index_type), order.astype(index_type), _check_weights(weights, groups, sizes))
 
 
 def group_rows(starts: Array, order: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -149,12 +155,17 @@ def _check_covers(order: Array, rows: int) -> None:
         raise ValueError(f"groups must cover every coordinate; coordinate {int(np.argmax(counts == 0))} is in no group")
 
 
-def _check_weights(weights: Any, count: int) -> Array:
+def _check_weights(weights: Any, groups: Any, sizes: Array) -> Array:
+    """Return the weights of groups of these sizes; empty if all are 1."""
     if weights is None:
         return np.empty(0)
-    if isinstance(weights, dict):
-        raise TypeError("weights must be a list with an entry for each group, in their order; got a dict")
-    result = np.asarray(weights)
+    if isinstance(weights, str):
+        if weights != ROOT:
+            raise ValueError(f"weights must be {ROOT!r}, for the root of the size of each group, or numbers; got {weights!r}")
+        weights = np.sqrt(sizes)
+    elif isinstance(weights, Mapping) or hasattr(weights, "iloc"):  # a dict, or a series of pandas
+        weights = _by_name(weights, groups, len(sizes))
+    result, count = np.asarray(weights), len(sizes)
     if result.dtype.kind not in "iuf":
         raise TypeError(f"weights must hold numbers; got dtype {result.dtype}")
     if result.shape != (count,):
@@ -164,3 +175,33 @@ def _check_weights(weights: Any, count: int) -> Array:
     if not (np.isfinite(result).all() and (result >= 0.0).all()):
         raise ValueError("weights must be finite and >= 0")
     return result if (result != 1.0).any() else np.empty(0)
+
+
+def _by_name(weights: Any, groups: Any, count: int) -> list[Any]:
+    """Return weights that a dict or a series gives by the names of groups, in the order of the groups."""
+    kind = "a dict" if isinstance(weights, Mapping) else "the index of a series"
+    pairs = list(weights.items())
+    given = dict(pairs)
+    names = _names(groups, count)
+    missing = next((name for name in names if name not in given), None)
+    if missing is None and len(pairs) == count:
+        return [given[name] for name in names]
+    known = set(names)
+    other = next((name for name in given if name not in known), None)
+    wrong = "one of them twice" if other is None else f"{other!r}, which is none"
+    wrong = wrong if missing is None else f"nothing for {missing!r}"
+    raise ValueError(
+        f"weights must have one entry for each group where {kind} names them; it has {wrong}. The groups are "
+        f"{_listed(names)}: a list of weights is in this order"
+    )
+
+
+def _names(groups: Any, count: int) -> list[Any]:
+    """Return what groups are called: by their labels, which are sorted, or by their places."""
+    if isinstance(groups, (int, np.integer)) or np.ndim(next(iter(groups), 0)) > 0:
+        return list(range(count))
+    return list(np.unique(np.asarray(list(groups))).tolist())
+
+
+def _listed(names: list[Any], most: int = 8) -> str:
+    return ", ".join(map(repr, names[:most])) + (f" and {len(names) - most} more" if len(names) > most else "")

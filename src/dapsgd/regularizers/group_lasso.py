@@ -31,14 +31,18 @@ class GroupLasso(NamedTuple):
     groups : int, list of index arrays, or a label per coordinate
         A partition of the coordinates: an int is the size of equal contiguous groups. On a p x q parameter, groups of
         rows. Groups need be neither contiguous nor of equal size.
-    weights : array, optional
-        The weights c, one a group; 1 by default.
+    weights : array, dict, series or "root", optional
+        The weights c, one a group; 1 by default. In the order of the sorted labels if groups are labels, else in that of the
+        groups. A dict from labels to weights, or a pandas series with the labels as its index, is matched by name. ``"root"``
+        is the root of the number of coordinates in each group, so that large groups do not win by their size.
 
     Examples
     --------
     >>> import dapsgd as ds
     >>> ds.prox(ds.GroupLasso(5.0, groups=[[0, 2], [1]]), [6.0, 1.0, 8.0], step=1.0)
     array([3., 0., 4.])
+    >>> ds.prox(ds.GroupLasso(5.0, groups=["b", "a", "b"], weights={"a": 0.1, "b": 1.0}), [6.0, 1.0, 8.0], step=1.0)
+    array([3. , 0.5, 4. ])
     """
 
     lam: float

@@ -30,8 +30,9 @@ class SparseGroupLasso(NamedTuple):
         As in :class:`GroupLasso`.
     ratio : float, default 0.5
         The share of the L1 norm.
-    weights : array, optional
-        The weights c, one a group; 1 by default.
+    weights : array, dict, series or "root", optional
+        The weights c, one a group; 1 by default. As in :class:`GroupLasso`: in the order of the sorted labels if groups are
+        labels, or matched by name.
 
     Examples
     --------
