@@ -14,7 +14,7 @@ import numpy as np
 
 from ._team import Team, available_cores, staying_on_core
 
-__all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "sum_over_rows", "threads_of_a_pass"]
+__all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "standing_threads", "sum_over_rows", "threads_of_a_pass"]
 
 WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 _BLOCKS = 32
@@ -25,6 +25,7 @@ Block = TypeVar("Block")
 Answer = TypeVar("Answer")
 
 _threads: ContextVar[int] = ContextVar("threads of a pass", default=1)  # a new thread starts with 1: it is one of them
+_standing: ContextVar[Team | None] = ContextVar("threads that wait for a pass", default=None)
 
 
 @contextmanager
@@ -35,6 +36,17 @@ def shared_passes(threads: int) -> Iterator[None]:
         yield
     finally:
         _threads.reset(before)
+
+
+@contextmanager
+def standing_threads(threads: int) -> Iterator[None]:
+    """Let this many threads make the passes, and wait for the next one in between: starting one takes longer than waking it."""
+    with Team(threads - 1) as team, shared_passes(threads):
+        before = _standing.set(team)
+        try:
+            yield
+        finally:
+            _standing.reset(before)
 
 
 def threads_of_a_pass(size: int) -> int:
@@ -74,14 +86,17 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
             for k in todo:
                 results[k] = task(blocks[k])
 
-    with Team(helpers) as team:
-        for who in range(helpers):
-            team.assign(who, partial(help_out, who + 1))
+    standing = _standing.get()
+    ready = standing is not None and standing.size >= helpers and standing.is_ready
+    with nullcontext(standing) if standing is not None and ready else Team(helpers) as team:
         try:
+            for who in range(helpers):
+                team.assign(who, partial(help_out, who + 1))
             with shared_passes(1):
                 help_out(0)
         finally:
             deque(todo, maxlen=0)  # after Ctrl-C nobody begins with another one
+            team.settle()
         team.finish()
     return results
 

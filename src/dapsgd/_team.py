@@ -49,6 +49,11 @@ class Team:
         """Whether somebody is still at work."""
         return self._done < self._assigned
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether nobody is at work, and nothing has gone wrong."""
+        return not self.is_busy and not self._failures
+
     def assign(self, who: int, task: Callable[[], Any]) -> None:
         """Let one of the threads do something."""
         self._assigned += 1
@@ -59,10 +64,14 @@ class Team:
         with suppress(Empty):
             self._take(self._outbox.get(timeout=seconds))
 
-    def finish(self) -> None:
-        """Wait until all tasks are done, and raise the first exception of any."""
+    def settle(self) -> None:
+        """Wait until all tasks are done."""
         while self.is_busy:
             self.wait(0.1)
+
+    def finish(self) -> None:
+        """Wait until all tasks are done, and raise the first exception of any."""
+        self.settle()
         if self._failures:
             raise self._failures[0]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from . import rows as _rows
 from ._jit import kernel, prepared, run
-from ._passes import cut_rows, for_each, threads_of_a_pass
+from ._passes import for_each, threads_of_a_pass
 from .runtimes._blas import over_rows
 
 if TYPE_CHECKING:
@@ -79,23 +79,11 @@ class DenseColumns:
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
-        w = w.astype(self._X.dtype)
-        columns = self._memory[: self._count]
-        threads = threads_of_a_pass(columns.nbytes)
-        if threads == 1:
-            result: Array = columns.T @ w
-            return result
-        parts = for_each(cut_rows(columns.shape[1]), lambda block: columns[:, block].T @ w, threads)
-        return np.concatenate(parts)
+        return _rows.product(self._memory[: self._count].T, w.astype(self._X.dtype))
 
     def transpose_times(self, d: Array) -> Array:
         """Return the transposed selection times d, shape (k, q)."""
-        columns, d = self._memory[: self._count], d.astype(self._memory.dtype, copy=False)
-        threads = threads_of_a_pass(columns.nbytes)
-        if threads == 1:
-            result: Array = columns @ d
-            return result
-        return np.concatenate(for_each(cut_rows(len(columns)), lambda block: columns[block] @ d, threads))
+        return _rows.product(self._memory[: self._count], d.astype(self._memory.dtype, copy=False))
 
     def weighted(self, weights: Array) -> Weighted:
         """Return the columns in the form that compiled code reads, as they are."""
@@ -154,8 +142,8 @@ class DenseColumns:
             return result
 
         n, threads = columns.shape[1], threads_of_a_pass(columns.nbytes)
-        count = 2 * threads if 8 * math.prod(shape) * 2 * threads <= columns.nbytes else 1
-        parts = for_each([slice(n * k // count, n * (k + 1) // count) for k in range(count)], add_up, threads)
+        count = 2 * threads if threads > 1 and 16 * math.prod(shape) * threads <= columns.nbytes else 1
+        parts = for_each([slice(n * k // count, n * (k + 1) // count) for k in range(count)], add_up, threads, apart=True)
         result: Array = sum(parts[1:], start=parts[0])
         return result * (float(weights[0]) if equal else 1.0)
 

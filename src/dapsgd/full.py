@@ -178,7 +178,7 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
         return progress.outcome(x0, done)
     if done < limits.max_iter or not progress.resumed:
         observe = _observer(limits._replace(every=1), monitor, progress)
-        with progress.clock, own_threads():
+        with progress.clock, own_threads(problem.bytes):
             predictions = None if progress.resumed else monitor.at_start
             x, more, finished = working_set.minimise(
                 problem, x0, max_iter=limits.max_iter - done, observe=observe, predictions=predictions

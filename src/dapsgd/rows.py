@@ -36,6 +36,7 @@ __all__ = [
     "is_sparse",
     "make_rows",
     "predict",
+    "product",
     "spectral_norm_squared",
     "squared_norms",
     "transpose_times",
@@ -382,62 +383,29 @@ def transpose_times(rows: Rows | FarRows, d: Array) -> Array:
 
 def _times(rows: Rows, v: Array) -> Any:
     """Return ``X @ v``."""
-    if isinstance(rows, DenseRows) and rows.X.flags.f_contiguous and _has_room(rows, shape(rows)[0], v):
-        return _sum_of_parts(shape(rows)[1], lambda block: rows.X[:, block] @ v[block], threads_of_a_pass(rows.X.nbytes))
-    threads = _threads_for(rows)
-    if threads == 1:
-        return matrix(rows) @ v
-    X, out = matrix(rows), np.empty((shape(rows)[0], *v.shape[1:]), np.result_type(dtype(rows), v))
-
-    def task(block: slice) -> None:
-        np.matmul(X[block], v, out=out[block])
-
-    for_each(cut_rows(len(out)), task, threads)
-    return out
+    return product(rows.X, v) if isinstance(rows, DenseRows) else matrix(rows) @ v
 
 
 def _transpose_times(rows: Rows, d: Array) -> Any:
     """Return ``X.T @ d``."""
-    if isinstance(rows, DenseRows) and rows.X.flags.f_contiguous:
-        return _columns_times(rows.X, d)
-    threads = _threads_for(rows)
-    if threads == 1 or not _has_room(rows, shape(rows)[1], d):
-        return matrix(rows).T @ d
-    X = matrix(rows)
-    return _sum_of_parts(len(d), lambda block: X[block].T @ d[block], threads)
+    return product(rows.X.T, d) if isinstance(rows, DenseRows) else matrix(rows).T @ d
 
 
-def _has_room(rows: Rows, size: int, v: Array) -> bool:
-    """Tell whether sums over blocks, each with so many entries for every column of v, are little beside the data."""
-    return _SUMS * 8 * size * math.prod(v.shape[1:]) <= entries(rows) * dtype(rows).itemsize
+def product(A: Array, v: Array) -> Array:
+    """Return ``A @ v``, by the threads of a pass, sums of blocks added in double precision.
 
-
-def _sum_of_parts(size: int, part: Callable[[slice], Array], threads: int) -> Array:
-    """Return the sum of what blocks of so many rows or columns give, added up in double precision, in their own."""
-    parts = for_each(cut_rows(size), part, threads) if threads > 1 else [part(slice(0, size))]
-    kind = parts[0].dtype
-    return sum(parts[1:], start=parts[0].astype(np.float64, copy=len(parts) > 1)).astype(kind, copy=False)
-
-
-def _columns_times(X: Array, d: Array) -> Array:
-    """Return ``X.T @ d`` of an array in F order."""
-    threads = threads_of_a_pass(X.nbytes)
-    if threads == 1:
-        return X.T @ d
-    out = np.empty((X.shape[1], *d.shape[1:]), np.result_type(X, d))
-
-    def task(block: slice) -> None:
-        np.matmul(X[:, block].T, d, out=out[block])
-
-    for_each(cut_rows(len(out)), task, threads)
-    return out
-
-
-def _threads_for(rows: Rows) -> int:
-    """Return how many threads shall make a pass; only dense data whose rows are together is worth it."""
-    if not isinstance(rows, DenseRows) or not rows.X.flags.c_contiguous:
-        return 1
-    return threads_of_a_pass(rows.X.nbytes)
+    By ``np.dot``: where a result is small ``np.matmul`` keeps the interpreter's lock, and only one thread works.
+    """
+    if not A.flags.forc:  # of which dot would make a copy
+        return A @ v
+    threads = threads_of_a_pass(A.nbytes)
+    if threads > 1 and A.flags.c_contiguous:
+        return np.concatenate(for_each(cut_rows(len(A)), lambda block: np.dot(A[block], v), threads))
+    size = 8 * len(A) * math.prod(v.shape[1:])  # bytes of a sum
+    if threads == 1 or _SUMS * size > A.nbytes:
+        return np.dot(A, v)
+    parts = for_each(cut_rows(len(v)), lambda block: np.dot(A[:, block], v[block]).astype(np.float64, copy=False), threads)
+    return sum(parts[1:], start=parts[0]).astype(np.result_type(A, v))
 
 
 def squared_norms(rows: Rows | FarRows) -> Array:
@@ -498,7 +466,7 @@ def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: flo
         return trace
     _, vectors = eigsh(operator, k=1, which="LA", tol=tol, v0=start, maxiter=1000)
     vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
-    product = multiply(vector)
-    estimate = float(vector @ product)
-    error = float(np.linalg.norm(product - estimate * vector))
+    image = multiply(vector)
+    estimate = float(vector @ image)
+    error = float(np.linalg.norm(image - estimate * vector))
     return min(trace, (estimate + error) * (1.0 + 1e-12)) if math.isfinite(estimate) else trace

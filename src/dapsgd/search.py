@@ -23,6 +23,7 @@ Array = np.ndarray[Any, Any]
 _FIRST = 128  # rows of the parameter in the first set
 _FIRST_SPARSE = 1024  # whose columns cost little
 _LATER = 0.5  # of that, in later sets, at least
+_EARLY = 2  # rounds in which it is not clear yet where jumps are
 _CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _PACKED = 0.95  # then it is smaller still
 _SMALL = 256  # columns, whose Gram matrix is always cheap
@@ -61,6 +62,7 @@ class Search:
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
         self._first_wish = 0.0
+        self._rounds = 0
         self._stalled = 0
         self._sweeps: int | None = None  # over columns, that the last step took
         self._tangled = self._space.tangled
@@ -132,6 +134,7 @@ class Search:
     def round(self) -> bool:
         """Choose units, work on them, look at all again; return whether anything moved."""
         wants = self._wants()
+        self._rounds += 1
         wish = max(float(wants.max(initial=0.0)), self._free_wants())
         self._first_wish = max(self._first_wish, wish)
         goal = wish * (_ENOUGH if wish > _LATE * self._first_wish else _ENOUGH_LATER)
@@ -188,7 +191,7 @@ class Search:
         sizes = np.diff(self._space.units.starts)
         before = len(self._rows)
         active = self._active()
-        eager = np.where(active, np.inf, self._space.sift(wants))
+        eager = np.where(active, np.inf, self._space.sift(wants, self._rounds <= _EARLY))
         eager[self._chosen] = 0.0
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]

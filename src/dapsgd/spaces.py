@@ -25,6 +25,8 @@ __all__ = ["Jumps", "Plain", "Space", "falls_apart", "find_space"]
 
 Array = np.ndarray[Any, Any]
 
+_NEAR = 2  # places from a peak
+
 
 class Space(Protocol):
     """What a working set needs to know about coordinates."""
@@ -54,8 +56,11 @@ class Space(Protocol):
     def prox(self, z: Array) -> Array:
         """Return the regulariser's prox in these coordinates, with step 1."""
 
-    def sift(self, wants: Array) -> Array:
-        """Return what units want, zero for those that need not be looked at because a neighbour wants the same, but more."""
+    def sift(self, wants: Array, early: bool) -> Array:
+        """Return what units want, zero for those that need not be looked at because a neighbour wants the same, but more.
+
+        ``early`` says that nothing is where it belongs yet.
+        """
 
 
 def falls_apart(problem: Problem) -> bool:
@@ -126,7 +131,7 @@ class Plain:
         free = np.zeros((int(self._problem.fit_intercept), z.shape[1]))
         return self.split(self._problem.packed_prox(self.join(z, free), 1.0))[0]
 
-    def sift(self, wants: Array) -> Array:
+    def sift(self, wants: Array, early: bool) -> Array:
         """Return them all."""
         return wants
 
@@ -203,10 +208,18 @@ class Jumps:
         """Soft-threshold the jumps."""
         return np.sign(z) * np.maximum(np.abs(z) - self.lasso, 0.0)
 
-    def sift(self, wants: Array) -> Array:
-        """Return the peaks: a jump's wish is a sum over all entries after it, so neighbours want nearly the same."""
+    def sift(self, wants: Array, early: bool) -> Array:
+        """Return the peaks: a jump's wish is a sum over all entries after it, so neighbours want nearly the same.
+
+        At an ``early`` stage peaks are not quite where they belong, so that their neighbours come next.
+        """
         before, after = np.concatenate([[-1.0], wants[:-1]]), np.concatenate([wants[1:], [-1.0]])
-        return np.where((wants >= before) & (wants > after), wants, 0.0)
+        peaks = (wants >= before) & (wants > after) & (wants > 0.0)
+        near = np.zeros_like(peaks)
+        for distance in range(1, 1 + _NEAR if early else 1):
+            near[distance:] |= peaks[:-distance]
+            near[:-distance] |= peaks[distance:]
+        return np.where(peaks, wants, np.where(near, np.finfo(np.float64).tiny * (1.0 + wants), 0.0))
 
 
 class _JumpColumns(DenseColumns):

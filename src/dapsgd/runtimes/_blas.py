@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from .._passes import WORTH_A_THREAD, for_each, shared_passes, threads_of_a_pass
+from .._passes import WORTH_A_THREAD, for_each, standing_threads, threads_of_a_pass
 
 if TYPE_CHECKING:
     from ..problem import Problem
 
 __all__ = ["blas_threads", "calm_blas", "calm_for", "over_rows", "own_threads", "single_threaded_blas"]
 
-_SMALL = 1 << 23  # bytes of data
+_SMALL, _LARGE = 1 << 23, 1 << 26  # bytes of data
 
 
 @cache
@@ -73,10 +73,16 @@ def calm_for(size: int) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def own_threads() -> Iterator[None]:
-    """Let threads of ours do what threads of BLAS would: these wait for each other awake, on a busy machine for long."""
+def own_threads(size: int) -> Iterator[None]:
+    """Let threads of ours do what threads of BLAS would, if there are many bytes.
+
+    Those wait for each other awake: at once where they have the machine to themselves, next to other processes for long.
+    """
+    if size < _LARGE:
+        yield
+        return
     threads = blas_threads()
-    with single_threaded_blas(), shared_passes(threads):
+    with single_threaded_blas(), standing_threads(threads):
         yield
 
 
