@@ -25,7 +25,7 @@ from ._handles import EstimatorHandle, RegularizerHandle, estimate_entry, make_h
 from ._kept import keep_full, keep_plan
 from ._memory import require_memory, set_aside
 from ._monitor import Checkup, RunMonitor
-from ._passes import shared_passes
+from ._passes import standing_threads
 from ._summaries import counted, penalty_of
 from ._team import available_cores
 from .algorithms import ALGORITHMS, Algorithm
@@ -251,12 +251,12 @@ def solve(
     threads = min(workers, available_cores()) if by_workers else 1
     rule: Any = None
     if by_workers:
-        with single_threaded_blas(), shared_passes(threads):
+        with single_threaded_blas(), standing_threads(threads):
             rule = pick_rule(step, problem, spec, safe_step, length, delay)
     with (
         # From here to the end: threads of BLAS stay awake for a tenth of a second, on the cores of this run or of the next.
         single_threaded_blas() if by_workers else nullcontext(),
-        shared_passes(threads),
+        standing_threads(threads),
         keeper,
         closing(
             RunMonitor(
