@@ -582,3 +582,10 @@ def test_a_gap_from_the_gram_matrix_of_columns_that_cancel():
     problem = ds.Problem(X, y, ds.Squared(), ds.L1(1e-12))
     result = ds.solve(problem, "gram", tol=1e-4, x0=np.linalg.lstsq(X, y, rcond=None)[0], max_iter=100)
     assert result.objective == pytest.approx(problem.objective(result.x), rel=1e-5)
+
+
+def test_without_a_penalty_nobody_says_that_coefficients_may_stay_zero():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5))
+    problem = ds.Problem(X, np.sign(X[:, 0] + rng.standard_normal(200)), ds.Logistic())
+    assert "nothing is penalised" in ds.solve(problem).message

@@ -151,7 +151,8 @@ class Result:
         The answer: a proximal point, hence exactly sparse, grouped, fused or of low rank.
     iterate : array
         The raw last iterate x_T, or the raw average with ``average=True``: what the paper's figures plot. A sum of deltas is
-        in general not exactly sparse.
+        in general not exactly sparse. With variance reduction and an automatic step it is where the last snapshot was taken,
+        if the run ended there.
     intercept : float or array
         The intercept that belongs to ``x``; 0.0 without one.
     objective, residual : float

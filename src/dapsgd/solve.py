@@ -145,7 +145,7 @@ def solve(
         Keep what happened in which order in ``result.schedule``, for ``Replay``.
     checkpoint : path or Checkpoint, optional
         Keep the run in this file, every five seconds or as ``Checkpoint(path, every)`` says, at its end, and on SIGINT and
-        SIGTERM before they take effect. See :doc:`/trust`.
+        SIGTERM before they take effect. The page on trust has more.
     resume : bool, default False
         Go on from the file if it is there, otherwise start from the beginning. With one worker the result is that of a run
         which was never interrupted, to the last bit.
