@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import dapsgd as ds
-from dapsgd import _passes
+from dapsgd import _passes, snapshots
 from dapsgd import rows as data_rows
 from dapsgd.algorithms import ALGORITHMS
 from dapsgd.choices import pick_batch_size
@@ -265,6 +265,20 @@ def test_passes_are_those_of_snapshots_and_a_few_for_the_certificate(monkeypatch
     # Of the choice where to take a snapshot: three looks at a sixteenth of the rows.
     assert counts["predict"] <= snapshots + 2.01 + 0.2 * snapshots
     assert counts["transpose_times"] <= snapshots + 2.01 + 0.1 * snapshots
+
+
+def test_sums_of_rows_for_the_gap_come_with_the_first_pass(monkeypatch):
+    monkeypatch.setattr(snapshots, "_LARGE", 0)
+    given = small("fused_lasso", n=5_000)
+    given = given._rows.X, given._targets[:, 0], ds.Squared(), ds.FusedLasso(0.1)
+    problem = ds.Problem(*given)
+    plain, of_ones = data_rows.predict, []
+    monkeypatch.setattr(data_rows, "predict", lambda rows, x: of_ones.append((x == 1.0).all()) or plain(rows, x))
+    run = ds.solve(problem, "dap-svrg", workers=2, tol=1e-4, seed=0)
+    assert run.converged
+    assert not any(of_ones)
+    np.testing.assert_allclose(problem._facts["row sums"][:, 0], problem._rows.X.sum(axis=1), rtol=0, atol=1e-12)
+    assert run.gap == pytest.approx(ds.Problem(*given).duality_gap(run.x), rel=1e-6)
 
 
 @pytest.mark.parametrize("regularizer", ["l1", "group_lasso", "fused_lasso"])

@@ -28,7 +28,7 @@ from .regularizers import Box, ElasticNet, FusedLasso
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["dual_of_quadratic", "duality_gap", "has_gap", "ignores_constants"]
+__all__ = ["constant", "dual_of_quadratic", "duality_gap", "has_gap", "ignores_constants", "needs_row_sums"]
 
 Array = np.ndarray[Any, Any]
 
@@ -66,6 +66,11 @@ def ignores_constants(problem: Problem) -> bool:
     bound = problem._bound
     fused = isinstance(bound, FusedLasso) and bound.l1 == 0.0 and bound.lam > 0.0 and problem._targets.shape[1] == 1
     return fused and hasattr(type(problem.loss), "second_derivative")
+
+
+def needs_row_sums(problem: Problem) -> bool:
+    """Tell whether a duality gap will ask for the sums of the rows, which are not known yet."""
+    return problem.l2 == 0.0 and ignores_constants(problem) and "row sums" not in problem._facts
 
 
 def duality_gap(
@@ -164,7 +169,7 @@ def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:
 
     Only there do the slopes give a finite bound. Newton's method in one or two dimensions, on vectors of n entries.
     """
-    columns = problem._fact("row sums", lambda: _rows.predict(problem._rows, _constant(problem)).reshape(problem.n, 1))
+    columns = problem._fact("row sums", lambda: _rows.predict(problem._rows, constant(problem)).reshape(problem.n, 1))
     if problem.fit_intercept:
         columns = np.column_stack([np.ones(problem.n), columns])
     columns = _basis(columns.astype(np.float64))  # however far from zero they are, and however large
@@ -200,7 +205,7 @@ def _orthogonal(theta: Array, directions: Array, roots: Array) -> Array:
     return roots * scaled
 
 
-def _constant(problem: Problem) -> Array:
+def constant(problem: Problem) -> Array:
     """Return a packed parameter of ones, and no intercept."""
     result = np.ones(problem.packed_shape, problem.dtype)
     result[problem.p :] = 0.0

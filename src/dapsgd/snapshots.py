@@ -12,6 +12,7 @@ from . import rows as _rows
 from ._jit import compiled, kernel
 from ._memory import require_memory
 from ._passes import for_each, threads_of_a_pass
+from .dual import constant, needs_row_sums
 from .ends import Ends
 from .gradients import loss_gradient
 from .problem import Problem, loss_slopes
@@ -152,7 +153,13 @@ class Refresher:
         if once:
             part, slopes = _rows.part(by_rows, block), self.at_snapshot[block]
             sums = self.mean, np.zeros(0)
-            self._look_at = compiled(look_at_rows, part, problem.loss, *arguments[1:3], self.mean, slopes, slopes, *sums)
+            self._constant, self._of_constant = self.mean[:0], slopes[:0]
+            if needs_row_sums(problem):
+                self._constant, self._of_constant = constant(problem), np.zeros_like(self.at_snapshot)
+            beside = self._constant, self._of_constant
+            self._look_at = compiled(
+                look_at_rows, part, problem.loss, *arguments[1:3], self.mean, slopes, slopes, *sums, *beside
+            )
 
     def __call__(self, x: Array, failed: bool = False, mean: Array | None = None, step: float = 0.0) -> float:
         """Take a snapshot at a packed parameter, which may be put back; return a factor for all steps from now on.
@@ -206,6 +213,8 @@ class Refresher:
                 return self._gradient(block, x)
 
         parts = for_each(self._blocks, task, self._workers)
+        if self._look_at is not None and self._of_constant.size > 0:  # once is enough
+            self._problem._facts["row sums"], self._of_constant = self._of_constant, self._of_constant[:0]
         total = np.zeros(self.mean.shape, np.float64)
         for part in parts:
             total += part
@@ -249,7 +258,8 @@ class Refresher:
         if self._look_at is not None:
             part, total = np.zeros_like(x), np.zeros(x.shape, np.float64)
             own = problem._targets[block], problem._weights[block]
-            self._look_at(rows, problem.loss, *own, x, self._predictions[block], self.at_snapshot[block], part, total)
+            beside = self._constant, self._of_constant[block]
+            self._look_at(rows, problem.loss, *own, x, self._predictions[block], self.at_snapshot[block], part, total, *beside)
             return total
         predictions = np.ascontiguousarray(_rows.predict(rows, x).reshape(block.stop - block.start, -1))
         self._predictions[block] = predictions
@@ -270,13 +280,18 @@ def look_at_rows(
     slopes: Array,
     part: Array,
     total: Array,
+    other: Array,
+    of_other: Array,
 ) -> None:
     """Write predictions and weighted slopes of some rows at x, and add the rows' gradients to ``total``, in one pass.
 
-    ``part``, which is zero, is where a few of them are added up in the precision of the data.
+    ``part``, which is zero, is where a few of them are added up in the precision of the data. Predictions at another parameter
+    are written as well, if there is room for them.
     """
     for i in range(weights.size):
         rows.dot(i, x, predictions[i])
+        if of_other.size > 0:
+            rows.dot(i, other, of_other[i])
         loss_gradient(loss, predictions[i], targets[i], slopes[i])
         for k in range(slopes.shape[1]):
             slopes[i, k] *= weights[i]
