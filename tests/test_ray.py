@@ -176,8 +176,9 @@ def test_snapshots_are_taken_by_the_workers():
     best = ds.solve(problem, "fista", tol=1e-12).objective
     run = ds.solve(problem, "dap-svrg", runtime=ds.Ray(shards=2, workers=2), max_passes=100, tol=1e-6, seed=0)
     assert run.objective == pytest.approx(best, rel=1e-6)
-    one = ds.solve(problem, "dap-svrg", runtime=ds.Ray(workers=1), batch_size=32, max_iter=45, tol=0, seed=0)
-    serial = ds.solve(problem, "dap-svrg", runtime="serial", batch_size=32, max_iter=45, tol=0, seed=0)
+    options = {"step": STEP, "batch_size": 32, "max_iter": 45, "tol": 0, "seed": 0}  # of automatic ones epochs end otherwise
+    one = ds.solve(problem, "dap-svrg", runtime=ds.Ray(workers=1), **options)
+    serial = ds.solve(problem, "dap-svrg", runtime="serial", **options)
     np.testing.assert_allclose(one.iterate, serial.iterate, rtol=1e-12)
     check_counts(run)
 

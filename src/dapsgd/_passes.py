@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ Block = TypeVar("Block")
 Answer = TypeVar("Answer")
 
 _threads: ContextVar[int] = ContextVar("threads of a pass", default=1)  # a new thread starts with 1: it is one of them
-_standing: ContextVar[Team | None] = ContextVar("threads that wait for a pass", default=None)
+_standing: ContextVar[Callable[[], Team] | None] = ContextVar("threads that wait for a pass", default=None)
 
 
 @contextmanager
@@ -41,7 +41,12 @@ def shared_passes(threads: int) -> Iterator[None]:
 @contextmanager
 def standing_threads(threads: int) -> Iterator[None]:
     """Let this many threads make the passes, and wait for the next one in between: starting one takes longer than waking it."""
-    with Team(threads - 1) as team, shared_passes(threads):
+    with ExitStack() as stack, shared_passes(threads):
+
+        @cache  # they are started by the first pass that needs them
+        def team() -> Team:
+            return stack.enter_context(Team(threads - 1))
+
         before = _standing.set(team)
         try:
             yield
@@ -86,9 +91,10 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
             for k in todo:
                 results[k] = task(blocks[k])
 
-    standing = _standing.get()
+    waiting = _standing.get()
+    standing = waiting() if waiting is not None and helpers > 0 else None
     ready = standing is not None and standing.size >= helpers and standing.is_ready
-    with nullcontext(standing) if standing is not None and ready else Team(helpers) as team:
+    with nullcontext(standing) if standing is not None and ready else Team(max(helpers, 0)) as team:
         try:
             for who in range(helpers):
                 team.assign(who, partial(help_out, who + 1))
