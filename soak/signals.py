@@ -48,6 +48,7 @@ CASES = {
     "gram": Case(60_000, 1500, 8.0, options={"algorithm": "gram"}),
     "auto": Case(3000, 20_000, 8.0, loss=ds.Logistic(), regularizer=ds.L1(1e-4), options={}),
     "fit": Case(2000, 5000, 8.0),
+    "fit-folds": Case(2000, 5000, 8.0),
     "compile": Case(500, 20, 8.0, options=STOCHASTIC | {"workers": 2}),
 }
 
@@ -70,12 +71,14 @@ def be_the_child(name: str, path: str, checkpoint: bool) -> None:
 
 
 def command(name: str, path: Path, checkpoint: bool, file: Path) -> list[str]:
-    if name != "fit":
+    if not name.startswith("fit"):
         return [sys.executable, __file__, "--child", name, str(path), str(int(checkpoint))]
     call = "import os; os.write(1, b'ready\\n'); from dapsgd.cli import main; main()"
     kept = ["--checkpoint", str(path)] if checkpoint else []
-    options = ["--out", str(path.with_name("model.npz")), "--alpha", "1e-3", "--tol", "0", "--max-passes", "1e9", *kept]
-    return [sys.executable, "-c", call, "fit", str(file), *options]
+    fixed = ["--alpha", "1e-3", "--tol", "0", "--max-passes", "1e9", *kept]
+    folds = ["--penalty", "fused_lasso", "--cv", "5"]  # which keep no checkpoint
+    options = fixed if name == "fit" else folds
+    return [sys.executable, "-c", call, "fit", str(file), "--out", str(path.with_name("model.npz")), *options]
 
 
 def cpu_seconds(process: int) -> float:
@@ -108,7 +111,7 @@ def one(name: str, number: int, checkpoint: bool, wait: float, folder: Path, fil
             return None
         errors.seek(0)
         said = errors.read()[-3000:]
-    usual = {-number, 130} if name == "fit" and number == signal.SIGINT else {-number}
+    usual = {-number, 130} if name.startswith("fit") and number == signal.SIGINT else {-number}
     assert process.returncode in usual, f"{name}: exit code {process.returncode} after signal {number}: {said}"
     if there:
         with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,6 @@
 """A run that was interrupted goes on as if nothing had happened, and never from a file that it should not go on from."""
 
 import _thread
-import ctypes
 import json
 import os
 import signal
@@ -18,7 +17,6 @@ import pytest
 
 import dapsgd as ds
 from dapsgd import _files, checkpoints
-from dapsgd._signals import no_signal_is_lost
 
 from . import cases
 from .test_threads import no_more_threads_than
@@ -540,28 +538,6 @@ def test_ctrl_c_leaves_a_checkpoint_from_which_the_run_goes_on(tmp_path):
         assert json.loads(archive["about"].tobytes())["parts"]["run"]["iteration"] >= 1500
     whole = ds.solve(problem, "dap-sgd", **{**options, "checkpoint": None})
     check_same(whole, ds.solve(problem, "dap-sgd", resume=True, **options))
-
-
-def test_ctrl_c_while_llvm_calls_back_is_not_lost():
-    """Where ctypes would print the exception and go on."""
-    reached = []
-
-    def _raw_object_cache_notify():
-        reached.append("in")
-        signal.raise_signal(signal.SIGINT)
-        reached.append("out")
-
-    before, callback = signal.getsignal(signal.SIGINT), ctypes.CFUNCTYPE(None)(_raw_object_cache_notify)
-
-    def compile_something():
-        callback()
-        time.sleep(1)
-        reached.append("lost")
-
-    with pytest.raises(KeyboardInterrupt), no_signal_is_lost():
-        compile_something()
-    assert reached == ["in", "out"]
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_second_signal_does_not_wait(tmp_path):

@@ -221,8 +221,7 @@ def _parts(arguments: Any) -> Iterator[Any]:
 
 @functools.cache
 def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
-    import numba
-
+    numba = _numba()
     dispatcher = numba.njit(function, nogil=True, error_model="numpy")
     folder = None if foreign else cache_folder()
     if folder is not None:
@@ -239,10 +238,16 @@ def _dispatcher(function: Callable[..., Any], foreign: bool) -> Any:
     return dispatcher
 
 
+@functools.cache
+def _numba() -> Any:
+    with no_signal_is_lost():
+        import numba
+    return numba
+
+
 def _register() -> Any:
     """Hand every marked function and every term method to numba, once."""
-    import numba
-
+    numba = _numba()
     if not (_hooks or _kernels or _externs or _choices):
         return numba
     from numba import types

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ._arguments import by_shell
+from ._signals import no_signal_is_lost
 from .errors import DapsgdError, DivergenceError
 from .regularizers import REGULARIZERS
 
@@ -614,7 +615,8 @@ def _as_called(message: str) -> str:
 def main() -> None:
     """Run the command line; a wrong call ends it with a sentence and status 2, Ctrl-C with 130, neither with a traceback."""
     try:
-        status = app(standalone_mode=False)
+        with no_signal_is_lost():
+            status = app(standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         raise SystemExit(130) from None
