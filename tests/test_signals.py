@@ -61,7 +61,7 @@ def test_ctrl_c_while_a_module_is_imported_is_not_lost(tmp_path, monkeypatch):
 
 def test_what_was_being_imported_before_does_not_keep_ctrl_c_waiting(tmp_path, monkeypatch):
     """A program may be imported, and then its signals come while it is."""
-    before = "import signal\nfrom dapsgd._signals import no_signal_is_lost\nwith no_signal_is_lost():\n"
+    program = "import signal\nfrom dapsgd._signals import no_signal_is_lost\nwith no_signal_is_lost():\n"
     (tmp_path / "imported_program.py").write_text(
         program + "    signal.raise_signal(signal.SIGINT)\n    raise AssertionError\n"
     )

@@ -616,7 +616,7 @@ def main() -> None:
     """Run the command line; a wrong call ends it with a sentence and status 2, Ctrl-C with 130, neither with a traceback."""
     try:
         with no_signal_is_lost():
-            status = app(standalone_mode=False)
+            status = app(prog_name="dapsgd", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         raise SystemExit(130) from None
