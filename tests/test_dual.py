@@ -45,6 +45,25 @@ def test_without_l2_norms_have_a_gap(loss, regularizer):
     check_gap(cases.problem(loss, regularizer, n=60, seed=3, l2=0.0), tight=1e-5)
 
 
+@pytest.mark.parametrize("regularizer", ["l1", "fused_lasso"])
+@pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))
+def test_a_gap_that_need_not_be_exact_is_no_larger_and_never_taken_for_a_small_one(loss, regularizer):
+    problem = cases.problem(loss, regularizer, n=60, seed=3, l2=0.0)
+    rng, estimates = np.random.default_rng(0), 0
+    for size in (0.0, 0.01, 0.1, 1.0):
+        x = size * rng.standard_normal(problem.shape)
+        known = x, problem.predict(x), problem.packed_gradient(x), problem.objective(x)
+        whole = duality_gap(problem, *known, math.inf)
+        for enough in (0.0, 0.2 * whole, 0.6 * whole, 0.9 * whole, 2.0 * whole):
+            found = duality_gap(problem, *known, enough)
+            if found <= enough or regularizer == "l1":
+                assert found <= whole * (1.0 + 1e-9)
+            if found <= enough:
+                assert found == pytest.approx(whole, rel=1e-9)
+            estimates += found < 0.999 * whole
+    assert estimates > 0 or loss != "logistic"  # squares have the gap itself
+
+
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": True}])
 def test_a_fused_lasso_has_a_gap_though_it_ignores_constants(loss, options):

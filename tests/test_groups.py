@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import dapsgd as ds
 
@@ -83,11 +86,24 @@ def test_groups_are_matched_with_columns_by_name(penalty):
 def test_groups_without_names_are_by_position():
     expected = ds.DAPRegressor("group_lasso", 0.3, groups=LABELS).fit(FRAME, TARGET).coef_
     assert (ds.DAPRegressor("group_lasso", 0.3, groups=pd.Series(LABELS)).fit(FRAME, TARGET).coef_ == expected).all()
-    named = pd.Series(LABELS, index=FRAME.columns)
-    assert (ds.DAPRegressor("group_lasso", 0.3, groups=named).fit(FRAME.to_numpy(), TARGET).coef_ == expected).all()
+    numbers = pd.Series(LABELS, index=[7, 3, 1, 9, 5])  # of rows of a table, say
+    assert (ds.DAPRegressor("group_lasso", 0.3, groups=numbers).fit(FRAME.to_numpy(), TARGET).coef_ == expected).all()
     numbered, order = FRAME.set_axis(range(5), axis=1), [3, 1, 0, 4, 2]
     groups = pd.Series(LABELS).loc[order]
     assert (ds.DAPRegressor("group_lasso", 0.3, groups=groups).fit(numbered, TARGET).coef_ == expected).all()
+
+
+def test_groups_with_names_are_refused_where_columns_have_none():
+    """As behind a step of a pipeline that forgets them: taken by position they might be those of other columns."""
+    named = pd.Series(LABELS, index=FRAME.columns)
+    model = ds.DAPRegressor("group_lasso", 0.3, groups=named)
+    with pytest.raises(ValueError, match=r"groups has names .* X has none .* groups.to_list\(\) .* set_output"):
+        model.fit(FRAME.to_numpy(), TARGET)
+    with pytest.raises(ValueError, match="groups has names"):
+        make_pipeline(StandardScaler(), model).fit(FRAME, TARGET)
+    kept = make_pipeline(StandardScaler(), clone(model).set_params(groups=named.iloc[::-1])).set_output(transform="pandas")
+    plain = make_pipeline(StandardScaler(), ds.DAPRegressor("group_lasso", 0.3, groups=LABELS)).fit(FRAME, TARGET)
+    assert (kept.fit(FRAME, TARGET)[-1].coef_ == plain[-1].coef_).all()
 
 
 def test_groups_of_other_columns_are_refused():

@@ -118,13 +118,13 @@ def test_compiled_equals_plain_python(name, dtype):
     weights = np.linspace(0.0, 2.0, 50)
     expected = mean_loss(loss, predictions, targets, weights)
     expected_slopes = np.full(predictions.shape, np.nan)
-    loss_slopes(loss, predictions, targets, weights, expected_slopes)
+    loss_slopes(loss, predictions, targets, weights, 50, expected_slopes)
 
     arrays = tuple(np.ascontiguousarray(array, dtype=dtype) for array in (predictions, targets, weights))
     kept = [array.copy() for array in arrays]
     slopes = np.full(predictions.shape, np.nan, dtype)
     found = compiled(mean_loss, loss, *arrays)(loss, *arrays)
-    compiled(loss_slopes, loss, *arrays, slopes)(loss, *arrays, slopes)
+    compiled(loss_slopes, loss, *arrays, 50, slopes)(loss, *arrays, 50, slopes)
 
     accuracy = 1e-13 if dtype == np.float64 else 1e-5
     assert found == pytest.approx(expected, rel=accuracy)
@@ -141,7 +141,7 @@ def test_plain_values_are_the_mean_over_rows(name):
     naive = sum(w * value(loss, p, y) for w, p, y in zip(weights, predictions, targets, strict=True)) / 20
     assert mean_loss(loss, predictions, targets, weights) == pytest.approx(naive, rel=1e-14)
     slopes = np.empty_like(predictions)
-    loss_slopes(loss, predictions, targets, weights, slopes)
+    loss_slopes(loss, predictions, targets, weights, 20, slopes)
     naive = np.stack([w * gradient(loss, p, y) / 20 for w, p, y in zip(weights, predictions, targets, strict=True)])
     np.testing.assert_allclose(slopes, naive, rtol=1e-13, atol=0)
 
@@ -159,9 +159,9 @@ def test_extreme_predictions_neither_overflow_nor_vanish(name, dtype, size):
         arrays = predictions, np.ascontiguousarray(targets, dtype=dtype), np.ones(5, dtype)
         slopes, plain = np.empty_like(predictions), np.empty(predictions.shape)
         found = compiled(mean_loss, loss, *arrays)(loss, *arrays)
-        compiled(loss_slopes, loss, *arrays, slopes)(loss, *arrays, slopes)
+        compiled(loss_slopes, loss, *arrays, 5, slopes)(loss, *arrays, 5, slopes)
         wide = tuple(array.astype(np.float64) for array in arrays)
-        loss_slopes(loss, *wide, plain)
+        loss_slopes(loss, *wide, 5, plain)
         assert np.isfinite(found)
         assert found == pytest.approx(mean_loss(loss, *wide), rel=1e-6)
         np.testing.assert_allclose(slopes, plain, rtol=1e-6, atol=1e-8)

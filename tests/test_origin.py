@@ -289,3 +289,32 @@ def test_intercepts_of_classes_add_up_to_zero_wherever_columns_are():
     )
     assert abs(plain.intercept_.sum()) < 1e-6
     np.testing.assert_allclose(plain.decision_function(shifted), auto.decision_function(shifted), atol=1e-2)
+
+
+@pytest.mark.parametrize("place", [0, 12])
+@pytest.mark.parametrize("value", [1.0, 0.1, 1234.567, 1e9])
+@pytest.mark.parametrize("penalty", ["zero", "l1", "fused_lasso", "group_lasso"])
+def test_a_constant_column_says_nothing_beside_an_intercept(penalty, value, place):
+    """Rounding must not make something of it that other columns are then blamed for."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 12))
+    y = X @ np.repeat([0.0, 1.0, -1.0, 0.0], 3) + 5.0 + rng.standard_normal(200)
+    plain = ds.DAPRegressor("zero").fit(X, y)
+    options = {"groups": 1} if penalty == "group_lasso" else {}
+    model = ds.DAPRegressor(penalty, 0.0, **options).fit(np.insert(X, place, value, axis=1), y)
+    assert model.coef_[place] == 0.0
+    np.testing.assert_allclose(np.delete(model.coef_, place), plain.coef_, rtol=1e-6)
+    assert model.intercept_ == pytest.approx(plain.intercept_, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber", "logistic"])
+def test_so_it_does_with_other_losses(loss):
+    rng = np.random.default_rng(0)
+    X = np.insert(rng.standard_normal((200, 4)), 2, 1234.567, axis=1)
+    margins = X[:, 0] + rng.standard_normal(200)
+    if loss == "logistic":
+        model = ds.DAPClassifier("zero").fit(X, margins > 0.0)
+    else:
+        model = ds.DAPRegressor("zero", loss=loss).fit(X, np.exp(margins))
+    assert np.ravel(model.coef_)[2] == 0.0
+    assert np.abs(model.intercept_).max() < 10.0

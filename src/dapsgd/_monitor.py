@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ._halt import end_if_asked
 from ._progress import bar
 from .dual import duality_gap, has_gap
 from .errors import DivergenceError, NumbersTooLargeError
@@ -168,6 +169,7 @@ class RunMonitor:
 
     def progress(self, iteration: int, note: str = "") -> None:
         """Move the progress bar; with a note on how the run goes."""
+        end_if_asked()
         if self._bar is not None:
             if note:
                 self._bar.set_postfix_str(", ".join(part for part in (self._brief, note) if part), refresh=False)

@@ -14,7 +14,16 @@ import numpy as np
 
 from ._team import Team, available_cores, staying_on_core
 
-__all__ = ["WORTH_A_THREAD", "cut_rows", "for_each", "shared_passes", "standing_threads", "sum_over_rows", "threads_of_a_pass"]
+__all__ = [
+    "WORTH_A_THREAD",
+    "cut_rows",
+    "each_part",
+    "for_each",
+    "shared_passes",
+    "standing_threads",
+    "sum_over_rows",
+    "threads_of_a_pass",
+]
 
 WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread a tenth of one
 _BLOCKS = 32
@@ -109,6 +118,12 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
 
 def sum_over_rows(n: int, numbers: int, part: Callable[[slice], float]) -> float:
     """Return the sum of what blocks of n rows give, where a row is so many numbers; the same for any number of threads."""
+    first, *others = each_part(n, numbers, part)
+    return sum(others, first)
+
+
+def each_part(n: int, numbers: int, part: Callable[[slice], Answer]) -> list[Answer]:
+    """Return what blocks of n rows give, where a row is so many numbers; the same blocks for any number of threads."""
     first, *others = cut_rows(n, max(1, _ENTRIES // max(numbers, 1)))
-    total = part(first)  # which compiles what it calls, if need be, in the calling thread
-    return sum(for_each(others, part, _threads.get()), total)
+    answer = part(first)  # which compiles what it calls, if need be, in the calling thread
+    return [answer, *for_each(others, part, _threads.get())]

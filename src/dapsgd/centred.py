@@ -9,12 +9,14 @@ import numpy as np
 
 from .rows import FarRows, Rows, column_means, dtype, predict, shape, squared_norms, transpose_times
 
-__all__ = ["CentredRows", "are_far", "column_moments", "less", "moved"]
+__all__ = ["CentredRows", "are_far", "column_moments", "constant_columns", "less", "moved"]
 
 Array = np.ndarray[Any, Any]
 
 _FAR = 30.0  # squares that many times another are of another size
 _BLOCK = 1 << 18  # numbers that are looked at at once
+_NEARLY = 1e-4  # of a mean, that rounding may be in it
+_FEW = 64  # rows that tell most columns from constant ones
 
 
 class CentredRows(FarRows):
@@ -79,6 +81,21 @@ def column_moments(X: Array, weights: Array) -> tuple[Array, Array]:
             mean += weighted.sum(axis=0)
             square += np.einsum("ij,ij->j", weighted, part)
         return first + mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def constant_columns(X: Array, means: Array) -> Array:
+    """Return the columns of a dense array that have one value throughout, given about what the means are.
+
+    Beside an intercept they say nothing. Less a mean that is rounded they are not quite zero, and seem to say something.
+
+    Examples
+    --------
+    >>> constant_columns(np.array([[1.0, 0.1, 0.0], [2.0, 0.1, 0.0], [0.0, 0.1, 0.0]]), np.array([1.0, 0.1, 0.0]))
+    array([1, 2])
+    """
+    candidates = np.flatnonzero(np.abs(X[0] - means) <= _NEARLY * np.abs(means))
+    candidates = candidates[(X[:_FEW, candidates] == X[0, candidates]).all(axis=0)]
+    return candidates[[bool((X[:, j] == X[0, j]).all()) for j in candidates]]
 
 
 def are_far(means: Array, deviations: Array, n: int) -> bool:

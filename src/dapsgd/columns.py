@@ -44,7 +44,7 @@ def no_columns(problem: Problem, means: Array | None = None, roughly: bool = Fal
 class DenseColumns:
     """Columns of a dense matrix less their means, each contiguous in memory."""
 
-    is_rough = False
+    is_rough, is_dense = False, True
 
     def __init__(self, X: Array, means: Array | None = None, kind: Any = None) -> None:
         self._X, self._means = X, np.zeros(X.shape[1]) if means is None else means
@@ -195,7 +195,7 @@ class RoughColumns(DenseColumns):
 class SparseColumns:
     """Columns of a sparse matrix, which stay where they are."""
 
-    is_rough = False
+    is_rough, is_dense = False, False
 
     def __init__(self, matrix: Any) -> None:
         self._matrix = matrix  # compressed sparse columns

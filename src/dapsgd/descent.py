@@ -41,6 +41,7 @@ _MEMORY = 5  # sweeps from which the next points are extrapolated
 _BETWEEN = 10  # sweeps over the units that are not zero, until one over all
 _FULL = 10  # sweeps over all units at first, which choose those
 _MOST_STEPS = 20  # on a unit of several rows, before the next one has its turn
+_HIDDEN = 1e-100  # a root of a weight
 _SETTLED = 0.1  # of its first step: then it may have
 
 
@@ -292,8 +293,9 @@ class ColumnModel:
         self, part: Part, columns: Any, free: Array, weights: Array, ridge: float, slopes: Array, W: Array, at_free: Array
     ) -> None:
         weighted = columns.weighted(weights)
+        self._dense = columns.is_dense
         self._free, self._weights, self._ridge = weighted.inside[:, None] * free, weighted.outside.astype(np.float64), ridge
-        self._start, self._slopes, self._at_free = W.copy(), slopes, at_free
+        self._start, self._slopes, self._at_free, self._inside = W.copy(), slopes, at_free, weighted.inside
         self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
         self.state = [W.copy(), np.zeros((W.shape[1], len(weights)), weighted.outside.dtype), np.zeros_like(at_free)]
         bounds, own = weighted.blocks(part.starts)
@@ -301,6 +303,13 @@ class ColumnModel:
         self._arguments = (part.regularizer, part.which, part.starts, blocks, weighted.rows, ridge, self._start, slopes)
         self._alive, self._memory = part.handle, _memory(part, W)
         self._run = prepared(sweep_columns, *self._arguments)
+
+    @property
+    def along(self) -> Array | None:
+        """How much predictions change with W, (n, q), for sparse columns; None where the weights in these hide it."""
+        along = self.state[1]
+        seen = along.dtype == np.float64 and not self._dense and bool((self._inside > _HIDDEN).all())
+        return (along / self._inside).T if seen else None
 
     def jump(self, tol: float) -> bool:
         """Refuse: there is no matrix to solve with."""

@@ -20,7 +20,6 @@ import numpy as np
 
 from . import rows as _rows
 from ._calls import has_trait
-from ._jit import run
 from ._passes import sum_over_rows
 from .losses import Multinomial, is_quadratic
 from .regularizers import Box, ElasticNet, FusedLasso
@@ -84,16 +83,16 @@ def duality_gap(
     """Return the objective at a packed parameter minus a lower bound on the optimum; infinite if this point gives none.
 
     Predictions, gradient and objective at x save time if they are known. A gap above ``enough`` may be an estimate, where
-    the exact one costs another pass.
+    the exact one costs more.
     """
     predictions = problem.predict(x) if predictions is None else predictions
     if problem._targets.shape[1] == 1 or problem.fit_intercept:  # else it would be as much memory again, and hardly more exact
         predictions = predictions.astype(np.float64, copy=False)
     primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
     if problem.l2 > 0.0 or not ignores_constants(problem):
-        return _gap(problem, x, primal, predictions, gradient)
+        return _gap(problem, x, primal, predictions, gradient, enough=enough)
     if gradient is not None:
-        estimate = _gap(problem, x, primal, predictions, gradient, balance=False)
+        estimate = _gap(problem, x, primal, predictions, gradient, balance=False, enough=enough)
         if estimate > enough:
             return estimate
     fitted = _fit_constants(problem, predictions)
@@ -117,13 +116,16 @@ def _gap(
     gradient: Array | None,
     balance: bool = True,
     directions: Array | None = None,
+    enough: float = math.inf,
 ) -> float:
-    """Return the gap to the bound that the slopes at some predictions give, once they are orthogonal to some directions."""
-    from .problem import add_multiple, loss_slopes
+    """Return the gap to the bound that the slopes at some predictions give, once they are orthogonal to some directions.
+
+    If it is certain to be above ``enough``, less may be returned.
+    """
+    from .problem import add_multiple
 
     targets, weights = problem._targets.astype(predictions.dtype, copy=False), problem._weights.astype(np.float64, copy=False)
-    theta = np.empty_like(predictions)
-    run(loss_slopes, problem.loss, predictions, targets, weights.astype(predictions.dtype, copy=False), theta)
+    theta = problem.slopes_for(predictions, targets, weights.astype(predictions.dtype, copy=False))
     weights = weights[:, None] / problem.n
     if directions is not None and is_quadratic(problem.loss):  # which has any slopes: what rounding has left can be taken out
         theta = _orthogonal(theta, directions, np.sqrt(weights))
@@ -154,6 +156,11 @@ def _gap(
     if scale == 0.0:  # something is not penalised at all
         return math.inf
 
+    if scale < 1.0 and math.isfinite(enough) and not changed and directions is None:
+        least = problem.penalty(x) + _least(problem, predictions, theta, weights, scale)
+        if least > enough:
+            return least
+
     def conjugate_of(block: slice) -> float:
         part, share = theta[block].astype(np.float64, copy=False), weights[block]
         raw = np.divide(part, share / scale, out=np.zeros_like(part), where=share > 0.0)
@@ -162,6 +169,19 @@ def _gap(
     of_losses = sum_over_rows(problem.n, targets.shape[1], conjugate_of)
     gap = primal + of_losses + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
+
+
+def _least(problem: Problem, predictions: Array, theta: Array, weights: Array, scale: float) -> float:
+    r"""Return what the losses and the conjugate of their scaled slopes are at least, without a logarithm for each row.
+
+    Where no second derivative is above c, conjugates are strongly convex, and for :math:`\theta = \nabla F(u)`
+
+    .. math:: F(u) + F^*(\sigma\theta) \ge \sigma\langle u, \theta\rangle
+       + \frac{(1 - \sigma)^2}{2 c} \sum_i \frac{n}{s_i} \theta_i^2.
+    """
+    curvature = getattr(problem.loss, "curvature", math.inf)
+    squares = np.divide(theta**2, weights, out=np.zeros(theta.shape), where=weights > 0.0)
+    return scale * float(np.vdot(predictions, theta)) + (1.0 - scale) ** 2 / (2.0 * curvature) * float(squares.sum())
 
 
 def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:

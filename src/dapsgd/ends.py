@@ -74,7 +74,7 @@ class Ends:
     def _step(self, x: Array, predictions: Array, slopes: Array, gradient: Array, step: float) -> Array:
         """Return where a variance-reduced step leads, with the whole sample as its mini-batch."""
         problem, new = self._problem, np.empty_like(predictions)
-        run(loss_slopes, problem.loss, predictions, self._targets, self._weights, new)
+        run(loss_slopes, problem.loss, predictions, self._targets, self._weights, len(new), new)
         new -= slopes / problem.dtype.type(len(slopes))
         estimate = _rows.transpose_times(self._rows, new.reshape(len(new), *problem.shape[1:])) + gradient
         estimate[: problem.p] += 2.0 * problem.l2 * x[: problem.p]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import fista, gram, working_set
+from ._halt import end_if_asked
+from .rows import is_sparse
 from .runtimes._blas import own_threads
 from .runtimes._plan import Clock, Outcome
 from .sprint import Sprint
@@ -68,6 +70,7 @@ class Progress:
 
     def offer(self) -> None:
         """Have the last point written if it is time to."""
+        end_if_asked()
         if self._keeper.is_due:
             self._keeper.offer()
 
@@ -178,7 +181,7 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
         return progress.outcome(x0, done)
     if done < limits.max_iter or not progress.resumed:
         observe = _observer(limits._replace(every=1), monitor, progress)
-        with progress.clock, own_threads(problem.bytes):
+        with progress.clock, own_threads(problem.bytes, is_sparse(problem._rows)):
             predictions = None if progress.resumed else monitor.at_start
             x, more, finished = working_set.minimise(
                 problem, x0, max_iter=limits.max_iter - done, observe=observe, predictions=predictions

@@ -19,6 +19,7 @@ from . import rows as _rows
 from ._calls import run_prox
 from ._memory import require_memory
 from ._passes import for_each, shared_passes
+from .centred import constant_columns
 from .dual import dual_of_quadratic, has_gap, ignores_constants
 from .losses import is_quadratic
 from .regularizers import NonNegative, Zero
@@ -104,6 +105,8 @@ def make_gram(problem: Problem) -> Gram:
         problem._fact("lipschitz", lambda: _packed_norm(sums.Q, sums.of_columns, total, problem))
         if _are_far(sums, total):
             means, centre = sums.of_columns / total, sums.of_targets / total
+            flat = constant_columns(_rows.matrix(problem._rows), means)
+            means[flat] = _rows.matrix(problem._rows)[0, flat]  # to the last digit, so that nothing is left of them
             sums = _add_up(problem, weights, means, centre)
     Q, B, constant, sizes = sums.Q, sums.B, 0.5 * sums.squares, np.sqrt(np.diagonal(sums.Q))
     if problem.fit_intercept:
@@ -294,6 +297,8 @@ def _solution(gram: Gram) -> Array:
 
     diagonal = np.sqrt(np.maximum(np.diagonal(gram.Q), np.finfo(np.float64).tiny))  # columns may have any scale
     scaled, B = gram.Q / np.outer(diagonal, diagonal), gram.B / diagonal[:, None]
+    nothing = np.flatnonzero(np.diagonal(gram.Q) == 0.0)
+    scaled[nothing, nothing] = 1.0  # their coefficients are zero, and the others' are found as if there were none of them
     result: Array | None = None
     with suppress(LinAlgError):
         factor = cho_factor(scaled)

@@ -58,9 +58,9 @@ class JointSearch(Search):
     def _is_rough(self) -> bool:
         return False  # second derivatives of classes that are told apart well are small differences
 
-    def _go(self, move: Array, shift: Array) -> bool:
+    def _go(self, move: Array, shift: Array, along: Array | None = None) -> bool:
         """Go there; what all classes have in common does not matter, so their intercepts keep the mean they had at first."""
-        moved = super()._go(move, shift)
+        moved = super()._go(move, shift, along)
         if moved and self._free.size:
             common = self.x[-1].mean() - self._level
             self._free -= common

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import finite_array, flag, positive_integer, suggesting
+from ._halt import end_if_asked
 from ._points import further, kept_points
 from ._progress import counting
 from .factored import factored
@@ -165,6 +166,7 @@ def path_of(
     with calm_blas(problem), where.own_facts() as posed, kept_sets(posed), kept_points(posed):
         model: PathModel | None = None
         for k, regularizer in enumerate(regularizers):
+            end_if_asked()
             there = posed.with_regularizer(regularizer)
             if k == 0 and free and options.get("max_iter") is None and options.get("max_passes") is None:
                 model = path_model(there, options.get("tol", 1e-4))

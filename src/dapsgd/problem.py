@@ -18,7 +18,7 @@ from ._checks import check_finite, finite_array, flag, non_negative, refuse_data
 from ._first_use import try_loss
 from ._handles import Handle
 from ._jit import kernel, run
-from ._passes import shared_passes, sum_over_rows
+from ._passes import each_part, shared_passes, sum_over_rows
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
 from ._team import available_cores
@@ -368,8 +368,16 @@ class Problem:
 
     def slopes(self, predictions: Array) -> Array:
         """Return the derivative of the mean loss in every prediction."""
+        return self.slopes_for(predictions, self._targets, self._weights)
+
+    def slopes_for(self, predictions: Array, targets: Array, weights: Array) -> Array:
+        """Return the same for targets and weights in another precision."""
         slopes = np.empty_like(predictions)
-        run(loss_slopes, self.loss, predictions, self._targets, self._weights, slopes)
+
+        def task(block: slice) -> None:
+            run(loss_slopes, self.loss, predictions[block], targets[block], weights[block], self.n, slopes[block])
+
+        each_part(self.n, targets.shape[1], task)
         return slopes
 
     def second_derivatives(self, predictions: Array) -> Array:
@@ -529,11 +537,11 @@ def mean_loss(loss: Any, predictions: Array, targets: Array, weights: Array) -> 
 
 
 @kernel
-def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
-    """Write the derivative of the mean loss in every prediction to ``out``."""
+def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, rows: int, out: Array) -> None:
+    """Write the derivative of the mean loss of so many rows, of which these are some, in every prediction to ``out``."""
     slopes_of_losses(loss, predictions, targets, weights, out)
     for i in range(weights.size):
-        share = weights[i] / weights.size
+        share = weights[i] / rows
         for k in range(out.shape[1]):
             out[i, k] *= share
 

@@ -46,6 +46,7 @@ Array = np.ndarray[Any, Any]
 
 _LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
 _SUMS = 128  # as many bytes as this many sums over blocks has data, for which they are no burden
+_ROUGH, _FEW_VECTORS = 0.01, 8  # a tolerance for eigenvalues, from which on it takes fewer vectors than Lanczos usually keeps
 _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
 
@@ -464,7 +465,8 @@ def largest_eigenvalue(multiply: Callable[[Array], Array], size: int, trace: flo
     start = multiply(np.random.default_rng(0).standard_normal(size))
     if not start.any():
         return trace
-    _, vectors = eigsh(operator, k=1, which="LA", tol=tol, v0=start, maxiter=1000)
+    few = min(_FEW_VECTORS, size) if tol >= _ROUGH else None
+    _, vectors = eigsh(operator, k=1, which="LA", tol=tol, v0=start, maxiter=1000, ncv=few)
     vector = vectors[:, 0] / np.linalg.norm(vectors[:, 0])
     image = multiply(vector)
     estimate = float(vector @ image)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,8 @@ _WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others save
 _ENOUGH = 0.3  # a set is done when what its units want is this share of what all wanted,
 _ENOUGH_LATER = 0.1  # or this,
 _LATE = 1e-3  # as soon as that is this share of what they wanted at first: then sets are as they will be
+_COSTLY = 600  # columns, whose Gram matrix in single precision saves more than the rounds that correct it cost
+_HELPS = 0.3  # of what units wanted before a round: a model in single precision that leaves more of it is not precise enough
 _ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
 SWEEPS = 1000  # over a matrix
 _COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
@@ -67,6 +70,8 @@ class Search:
         self._sweeps: int | None = None  # over columns, that the last step took
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
+        self._exact = self._quadratic and (problem.dtype != np.float64 or "kept set" in problem._facts)  # it must be
+        self._wish = math.inf  # before the last round
         self._weights = np.zeros(problem.n)  # the second derivatives that it was made with
         self._before = self._weights  # those of the last step
         known = recall(problem, x0)
@@ -137,6 +142,8 @@ class Search:
         self._rounds += 1
         wish = max(float(wants.max(initial=0.0)), self._free_wants())
         self._first_wish = max(self._first_wish, wish)
+        self._watch_model(float(wants[self._chosen].max(initial=0.0)))
+        self._wish = wish
         goal = wish * (_ENOUGH if wish > _LATE * self._first_wish else _ENOUGH_LATER)
         self._choose(wants)
         moved = False
@@ -150,6 +157,11 @@ class Search:
         if not self._looked:
             self._look()
         return moved
+
+    def _watch_model(self, left: float) -> None:
+        """Have an exact matrix made if one in single precision left too much of what its units had wanted."""
+        if self._quadratic and left > _HELPS * self._wish and not self._exact:
+            self._exact, self._matrix = True, np.empty((0, 0))
 
     def is_zero(self) -> bool:
         """Tell whether no unit has left zero yet."""
@@ -223,7 +235,7 @@ class Search:
             single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
             new, sweeps = descend(single, self._penalty, tol, self._most_sweeps())
             move = new - before
-            shift, self._sweeps = single.state[2], sweeps
+            shift, along, self._sweeps = single.state[2], single.along, sweeps
             if sweeps is None:
                 self._weights = np.zeros_like(weights)  # to have a matrix made for those who are not content only
         else:
@@ -232,10 +244,10 @@ class Search:
             model = GramModel(part, matrix, slopes, before)
             new, sweeps = descend(model, self._penalty, tol, SWEEPS)
             move = new - before
-            shift = border.best(at_free, move)
+            shift, along = border.best(at_free, move), None
         self._stalled = 0 if sweeps is not None else self._stalled + (not one_by_one or self._tangled)
         self._tangled = self._tangled or sweeps is None
-        return bool(move.any() or shift.any()) and self._go(move, shift)
+        return bool(move.any() or shift.any()) and self._go(move, shift, along)
 
     def _is_worth_a_matrix(self, weights: Array) -> bool:
         """Tell whether the model should have a matrix: not if it would be made anew in the next step, or if few sweeps do."""
@@ -268,9 +280,10 @@ class Search:
         size, done = len(self._rows), len(self._matrix)
         if size == done:
             return
-        new = self._columns.gram(self._weights, done, roughly=not self._quadratic)
+        roughly = not self._exact and (not self._quadratic or size >= _COSTLY)
+        new = self._columns.gram(self._weights, done, roughly=roughly)
         diagonal = np.arange(size - done), np.arange(done, size)
-        new[diagonal] = new[diagonal] * (1.0 if self._quadratic else 1.0 + _ROUGH) + self._space.ridge
+        new[diagonal] = new[diagonal] * (1.0 + _ROUGH if roughly else 1.0) + self._space.ridge
         matrix = np.empty((size, size))
         matrix[:done, :done], matrix[done:], matrix[:done, done:] = self._matrix, new, new[:, :done].T
         self._matrix = matrix
@@ -289,11 +302,15 @@ class Search:
         self._columns.keep(np.flatnonzero(np.repeat(stay, np.diff(self._starts))))
         self._set(self._chosen[stay])
 
-    def _go(self, move: Array, shift: Array) -> bool:
-        """Go as far in a direction as pays; return whether that is anywhere."""
+    def _go(self, move: Array, shift: Array, along: Array | None = None) -> bool:
+        """Go as far in a direction as pays; return whether that is anywhere.
+
+        ``along``, how much predictions change, saves time if it is known.
+        """
         problem, rows = self._problem, self._rows
-        along = self._columns.times(move).reshape(problem.n, -1)
-        along = (along + self._free_columns @ shift).astype(problem.dtype)
+        if along is None:
+            along = self._columns.times(move).reshape(problem.n, -1) + self._free_columns @ shift
+        along = along.astype(problem.dtype)
         direction = np.zeros_like(self._z)
         direction[rows] = move
         length = 1.0 if self._quadratic else self._search_line(direction, shift, along)

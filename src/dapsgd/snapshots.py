@@ -31,7 +31,8 @@ _BLOCK_BYTES = 1 << 20  # rows that are looked at twice, for predictions and for
 _BLOCKS, _BLOCKS_READ_ONCE = 256, 64  # at the most: each costs the interpreter, which only one thread can have, some 0.05 ms
 _LARGE = 1 << 26  # bytes of data, from which it is worth compiling a loop over its rows
 _TOGETHER = 32  # rows whose gradients are added up before they are added to a sum in double precision
-_SAMPLES = 32  # mini-batches whose smoothness is looked at
+_SAMPLES, _FEWEST_SAMPLES = 32, 8  # mini-batches whose smoothness is looked at,
+_SAMPLE_ROWS = 1024  # as many as have about so many rows
 _MARGIN = 1.1  # for those that are not
 _SMALL = 64  # rows or columns, of which all eigenvalues are found as fast as one
 _NORM_PASSES = 16  # over rows cost as much as their largest eigenvalue
@@ -67,7 +68,7 @@ def snapshot_step(problem: Problem, x0: Array, batch_size: int, max_delay: int) 
     if not math.isfinite(curvature):
         curvature = float(problem.second_derivatives(problem.predict(x0)).max(initial=0.0)) * problem.n
         curvature /= max(float(problem._weights.max()), np.finfo(np.float64).tiny)
-    count = min(_SAMPLES, -(-problem.n // batch_size))
+    count = min(_SAMPLES, max(_FEWEST_SAMPLES, _SAMPLE_ROWS // batch_size), -(-problem.n // batch_size))
     starts = np.sort(stream.choice(max(1, problem.n - batch_size + 1), size=count, replace=problem.n < count + batch_size))
     pieces = [_weighted(problem, slice(int(a), int(min(a + batch_size, problem.n)))) for a in starts]
     threads = threads_of_a_pass(sum(piece.nbytes for piece in pieces) * _NORM_PASSES)
@@ -147,7 +148,7 @@ class Refresher:
             "use 'dap-sgd' or 'fista'",
         )
         block = self._blocks[0]
-        arguments = problem._targets[block], problem._targets[block], problem._weights[block], self.at_snapshot[block]
+        arguments = problem._targets[block], problem._targets[block], problem._weights[block], 1, self.at_snapshot[block]
         self._slopes = compiled(loss_slopes, problem.loss, *arguments)
         self._look_at: Any = None  # reads long rows once, where BLAS reads a block of them twice
         if once:
@@ -264,8 +265,7 @@ class Refresher:
         predictions = np.ascontiguousarray(_rows.predict(rows, x).reshape(block.stop - block.start, -1))
         self._predictions[block] = predictions
         slopes = self.at_snapshot[block]
-        self._slopes(problem.loss, predictions, problem._targets[block], problem._weights[block], slopes)
-        slopes *= problem.dtype.type(len(slopes))  # loss_slopes divides by the number of rows it sees
+        self._slopes(problem.loss, predictions, problem._targets[block], problem._weights[block], 1, slopes)
         return _rows.transpose_times(rows, slopes.reshape(len(slopes), *problem.shape[1:]))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from ._handles import Handle
+from .centred import constant_columns
 from .columns import DenseColumns, SparseColumns, add_up, no_columns
 from .descent import Units, make_units, unit_handle
 from .losses import is_quadratic
@@ -88,7 +89,7 @@ class Plain:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._means = _means(problem)
+        self._means, self._flat = _means(problem)
         units = make_units(problem._bound, problem.shape)
         if units is None:
             raise TypeError(f"{type(problem.regularizer).__name__} does not fall into units")
@@ -113,18 +114,20 @@ class Plain:
         """Return w and the prediction of a mean row, shapes (p, q) and (f, q)."""
         p, q = self._problem.p, self._problem._targets.shape[1]
         flat = x.reshape(len(x), q).astype(np.float64)
-        return flat[:p], flat[p:] + self._means @ flat[:p]
+        return flat[:p], flat[p:] + (self._means @ flat[:p] if len(flat) > p else 0.0)
 
     def join(self, z: Array, free: Array) -> Array:
         """Return the packed parameter."""
-        packed = np.concatenate([z, free - self._means @ z])
+        packed = np.concatenate([z, free - self._means @ z]) if len(free) else z
         return packed.reshape(self._problem.packed_shape).astype(self._problem.dtype)
 
     def pull(self, gradient: Array) -> tuple[Array, Array]:
         """Return both parts of the gradient."""
         p, q = self._problem.p, self._problem._targets.shape[1]
         flat = gradient.reshape(len(gradient), q).astype(np.float64)
-        return flat[:p] - np.outer(self._means, flat[p:].sum(axis=0)), flat[p:]
+        slopes = flat[:p] - np.outer(self._means, flat[p:].sum(axis=0))
+        slopes[self._flat] = 0.0  # but for rounding
+        return slopes, flat[p:]
 
     def prox(self, z: Array) -> Array:
         """Return the prox with step 1."""
@@ -136,12 +139,20 @@ class Plain:
         return wants
 
 
-def _means(problem: Problem) -> Array:
-    """Return the means of dense columns, which an intercept makes up for; zeros without one."""
-    if not (problem.fit_intercept and isinstance(problem._rows, DenseRows)):
-        return np.zeros(problem.p)
-    means: Array = problem._fact("means", lambda: column_means(problem._rows, problem._weights).astype(np.float64))
-    return means
+def _means(problem: Problem) -> tuple[Array, Array]:
+    """Return the means of dense columns, which an intercept makes up for, zeros without one; and which are constant."""
+    rows = problem._rows
+    if not (problem.fit_intercept and isinstance(rows, DenseRows)):
+        return np.zeros(problem.p), np.zeros(0, np.int64)
+
+    def find() -> tuple[Array, Array]:
+        means = column_means(rows, problem._weights).astype(np.float64)
+        flat = constant_columns(rows.X, means)
+        means[flat] = rows.X[0, flat]
+        return means, flat
+
+    found: tuple[Array, Array] = problem._fact("means", find)
+    return found
 
 
 class _Basis(NamedTuple):
@@ -154,7 +165,7 @@ class _Basis(NamedTuple):
 
 
 def _make_basis(problem: Problem) -> _Basis:
-    means = _means(problem)
+    means, _ = _means(problem)
     sums = matrix(problem._rows).sum(axis=1, dtype=np.float64) - means.sum()
     scale = float(np.sqrt(np.average(sums**2, weights=problem._weights))) or 1.0
     free = [sums / scale, np.ones(problem.n)] if problem.fit_intercept else [sums / scale]

@@ -27,10 +27,9 @@ import numpy as np
 from . import rows as _rows
 from ._calls import has_trait
 from ._checks import finite_array, non_negative, non_negative_integer, number, positive, positive_integer
-from ._jit import run
 from ._memory import require_memory
 from .fista import minimise
-from .problem import Problem, loss_slopes
+from .problem import Problem
 from .steps import Theorem1, Theorem2
 
 __all__ = ["Constants", "constants", "gradient_variance", "printed_subgradient_bound", "strong_convexity", "variance_bound"]
@@ -280,8 +279,7 @@ def strong_convexity(problem: Problem) -> float:
 def gradient_variance(problem: Problem, x: Array) -> float:
     r"""Return :math:`E_i \|\nabla f_i(x) - \nabla f(x)\|^2` at a packed parameter, exactly."""
     predictions = problem.predict(x)
-    slopes = np.empty_like(predictions)
-    run(loss_slopes, problem.loss, predictions, problem._targets, problem._weights, slopes)
+    slopes = problem.slopes(predictions)
     mean = _rows.transpose_times(problem._rows, slopes.reshape(problem.n, *problem.shape[1:])).astype(np.float64)
     second = problem.n * float(((slopes.astype(np.float64) ** 2).sum(axis=1) * _rows.squared_norms(problem._rows)).sum())
     return max(second - float((mean**2).sum()), 0.0)

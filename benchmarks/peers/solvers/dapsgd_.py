@@ -1,7 +1,9 @@
-"""dapsgd: ``solve`` as it is called without a choice, the same given rows or one worker, DAP-SVRG with one and two workers.
+"""dapsgd: ``solve`` as it is called without a choice, the same given rows or one core, DAP-SVRG with one and two workers.
 
 As all packages here, it gets the data in the order it likes best: by columns where ``auto`` keeps a set of them.
 """
+
+import os
 
 import dapsgd as ds
 
@@ -15,9 +17,9 @@ MANY = 100_000  # rows
 
 
 def refuses(spec, variant):
-    """Everything is solved; given rows again only where the first choice is columns, by one worker only what is large."""
+    """Everything is solved; given rows again only where the first choice is columns, on one core only what is large."""
     if variant == "one" and spec.n < MANY:
-        return "one worker is for large data"
+        return "one core is for large data"
     return "gets rows anyway" if variant == "rows" and not by_columns(spec) else ""
 
 
@@ -41,7 +43,12 @@ def make(problem, X=None):
 
 
 def prepare(problem, variant):
-    """Make a new Problem in every run: nothing computed for one run serves the next."""
+    """Make a new Problem in every run: nothing computed for one run serves the next.
+
+    A problem looks at its data by all cores that its process may use, so one worker gets a process with one.
+    """
+    if variant == "one" and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     X = problem.columns() if not variant and by_columns(problem.spec) else problem.X
     if variant in ("", "rows", "one"):
         return lambda tol: ds.solve(make(problem, X), workers=1 if variant == "one" else None, tol=tol, seed=0).x

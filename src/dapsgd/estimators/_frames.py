@@ -134,10 +134,16 @@ def own_names(X: Any) -> list[str] | None:
 
 def by_columns(groups: Any, X: Any) -> Any:
     """Return the groups of columns; of a pandas series that has the names of a frame's columns in the order of these."""
-    names = names_of(X)
-    if names is None or not hasattr(groups, "iloc") or getattr(groups, "ndim", 1) != 1:
+    if not hasattr(groups, "iloc") or getattr(groups, "ndim", 1) != 1:
         return groups
-    index = list(groups.index)
+    names, index = names_of(X), list(groups.index)
+    if names is None:  # an array, perhaps of a step before in a pipeline
+        if index and all(isinstance(name, str) for name in index):
+            raise ValueError(
+                f"groups has names as its index, {listed(index, 2)}, but X has none to match them with; give groups.to_list() "
+                "if they are in the order of the columns, or keep the names: set_output(transform='pandas') of a pipeline does"
+            )
+        return groups
     if index == list(range(len(index))) and type(groups.index).__name__ == "RangeIndex":  # which nobody has named
         return groups
     places = {str(name): place for place, name in enumerate(index)}

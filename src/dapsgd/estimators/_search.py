@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arguments import argument
 from .._checks import known_name, positive_integer
+from .._halt import Halt
 from .._progress import counting
 from .._summaries import about_scores, counted, work
 from .._terms import bind
@@ -89,9 +90,10 @@ class CrossValidated(LinearModel):
         tasks = [(ratio, grid, train, test) for ratio, grid in zip(ratios, grids, strict=True) for train, test in splits]
         with calm_blas(problem), counting(self._is_verbose(), grids[0].size * (len(tasks) + 1), "fit") as count:
             options["each"] = count
-            found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(self._score_fold)(data, loss, *task, score, options) for task in tasks
-            )
+            with Halt() as halt:
+                found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                    delayed(halt.run)(self._score_fold, data, loss, *task, score, options) for task in tasks
+                )
             pairs = np.stack([values for values, _ in found]).reshape(len(ratios), len(splits), -1, 2).transpose(3, 0, 2, 1)
             scores, accuracies = pairs
             r, k = choose(scores, self.rule)

@@ -73,12 +73,13 @@ def calm_for(size: int) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def own_threads(size: int) -> Iterator[None]:
+def own_threads(size: int, sparse: bool) -> Iterator[None]:
     """Let threads of ours do what threads of BLAS would, if there are many bytes.
 
-    Those wait for each other awake: at once where they have the machine to themselves, next to other processes for long.
+    Those wait for each other awake: at once where they have the machine to themselves, next to other processes for long. With
+    sparse data they only have vectors to work on, and would be awake for nothing.
     """
-    if size < _LARGE:
+    if size < (WORTH_A_THREAD if sparse else _LARGE):
         yield
         return
     threads = blas_threads()
