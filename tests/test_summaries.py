@@ -225,7 +225,8 @@ def test_coefficients_are_drawn_a_panel_a_target():
     names = [f"w{j}" for j in range(5)]
     (ax,) = plots.plot_coef(np.arange(5.0), names=names, steps=True).axes
     assert [label.get_text() for label in ax.get_xticklabels()] == names
-    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), np.arange(5.0))
+    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), [0.0, 1.0, 2.0, 3.0, 4.0, 4.0])
+    np.testing.assert_array_equal(ax.lines[-1].get_xdata(), np.arange(6.0) - 0.5)
     (ax,) = plots.plot_coef(np.arange(500.0), names=[f"w{j}" for j in range(500)]).axes
     assert [label.get_text() for label in ax.get_xticklabels()] == [f"w{j}" for j in (0, 100, 200, 300, 400, 499)]
     plt.close("all")
@@ -307,6 +308,34 @@ def test_long_names_are_shortened_so_that_they_stay_different():
     (ax,) = plots.plot_coef(np.arange(12.0), names=names, penalty="l1 of strength 1").axes
     assert [label.get_text() for label in ax.get_xticklabels()] == short
     assert plots.plot_coef(np.ones(3), names=["$x^", "b", "c"], titles=["$"]).canvas.draw() is None  # it is no formula
+    plt.close("all")
+
+
+@pytest.mark.parametrize("steps", [True, False])
+def test_the_only_coefficient_is_seen(steps):
+    figure = plots.plot_coef([1.1], first=1, steps=steps)
+    (ax,) = figure.axes
+    points = ax.lines[-1].get_xydata() if steps else ax.collections[0].get_segments()[0]
+    np.testing.assert_allclose(np.ptp(points, axis=0), [1.0, 0.0] if steps else [0.0, 1.1])
+    figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1"]
+    plt.close("all")
+
+
+def test_a_penalty_of_nothing_is_called_so():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    why = "(nothing is penalised, as one column has no neighbour to be fused with)"
+    alone = ds.DAPRegressor("fused_lasso", alpha=0.1).fit(X[:, :1], X[:, 0] + X[:, 1])
+    assert f"fused_lasso of strength 0.1 {why}" in str(alone)
+    assert "nothing is penalised, so that the answer solves a linear system" in alone.result_.message
+    searched = ds.DAPRegressorCV("fused_lasso", alphas=3, cv=3).fit(X[:, :1], X[:, 0] + X[:, 1])
+    assert f"{why}, chosen by cross-validation" in str(searched)
+    assert "l1 of strength 0 (nothing is penalised)" in str(ds.DAPRegressor("l1", alpha=0.0).fit(X, X[:, 0] + 1.0))
+    for penalty, alpha in (("fused_lasso", 0.1), ("zero", 1.0), ("l1", 0.1), ("non_negative", 0.0)):
+        said = str(ds.DAPRegressor(penalty, alpha=alpha).fit(X, X[:, 0] + 1.0))
+        assert "(nothing is penalised" not in said, penalty
+    both = ds.Problem(X[:, :1], X[:, 1], regularizer=ds.FusedLasso(0.1, l1=0.1))
+    assert "nothing is penalised" not in ds.solve(both).message
     plt.close("all")
 
 

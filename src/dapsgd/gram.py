@@ -20,8 +20,8 @@ from ._calls import run_prox
 from ._memory import require_memory
 from ._passes import for_each, shared_passes
 from .dual import dual_of_quadratic, has_gap, ignores_constants
+from .free import penalises_nothing
 from .losses import is_quadratic
-from .regularizers import NonNegative, Zero
 from .runtimes._blas import blas_threads, calm_for, single_threaded_blas
 from .steps import longest_step
 
@@ -77,9 +77,7 @@ def can_solve(problem: Problem) -> bool:
 
 def is_direct(problem: Problem) -> bool:
     """Tell whether nothing is penalised but by l2, so that the answer is that of a linear system."""
-    bound = problem._bound
-    free = isinstance(bound, Zero) or (getattr(bound, "lam", 1.0) == 0.0 and getattr(bound, "l1", 0.0) == 0.0)
-    return free and not isinstance(bound, NonNegative) and can_solve(problem)
+    return penalises_nothing(problem) and can_solve(problem)
 
 
 class _Sums(NamedTuple):

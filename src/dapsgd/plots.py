@@ -297,7 +297,8 @@ def plot_coef(
             continue
         ax.axhline(0.0, color="#999999", linewidth=0.8)
         if steps:
-            ax.step(first + np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
+            edges = first + np.arange(p + 1) - 0.5  # so that every column is as wide as the others, also the only one
+            ax.step(edges, np.append(coefs[k], coefs[k, -1]), where="post", color=COLOURS["dap"])
         else:
             alive = np.flatnonzero(coefs[k])
             ax.vlines(first + alive, 0.0, coefs[k, alive], color=colours[alive], linewidth=max(_THINNEST, min(6.0, 300.0 / p)))
@@ -309,7 +310,7 @@ def plot_coef(
         if 0 < len(runs) <= _FEW_GROUPS:
             _mark_groups(ax, groups, runs, first)
         if labels is None:
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
             ticks = ax.get_xticks()
             ax.set_xticks(ticks[(ticks >= first) & (ticks < first + p)])  # not of columns that are not there
         else:  # of many columns the names of a few tell where one is

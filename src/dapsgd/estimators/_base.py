@@ -36,6 +36,7 @@ from .._summaries import (
     plain,
 )
 from ..auto import asks_for_workers
+from ..free import penalises_nothing
 from ..full import FULL
 from ..lam_max import best_constant
 from ..losses import Multinomial
@@ -119,6 +120,7 @@ class LinearModel(BaseEstimator):
     _stream: Stream = Stream()
     _hindrances: Hindrances = Hindrances()  # of the last fit, if it did not reach the tolerance
     _same_targets: bool = False  # in the last fit, from which nothing could be learned
+    _unpenalised: bool = False  # whether the penalty of the last fit was zero everywhere
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -298,6 +300,13 @@ class LinearModel(BaseEstimator):
             return ""
         return self._too_strong()
 
+    def _why_unpenalised(self) -> str:
+        """Say that nothing is penalised, unless the penalty's name does; with why, if that is not its strength."""
+        if not self._unpenalised or self._penalty_name() in _WITHOUT_STRENGTH:
+            return ""
+        alone = self._is_fused() and self.n_features_in_ == 1
+        return " (nothing is penalised" + ", as one column has no neighbour to be fused with" * alone + ")"
+
     def _too_strong(self) -> str:
         """Say that the penalty is too strong, and how to get a weaker one."""
         search = "with --cv" if for_shell() else f"by {type(self).__name__}CV"
@@ -307,6 +316,7 @@ class LinearModel(BaseEstimator):
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
         self._same_targets = bool((problem._targets == problem._targets[:1]).all())
+        self._unpenalised = penalises_nothing(problem) and problem.l2 == 0.0
         self._store(result.x, result.intercept, problem)
         self._rows_seen, self._batch = problem.n, None
         self.n_iter_ = result.iterations
@@ -501,7 +511,7 @@ class LinearModel(BaseEstimator):
             lines["data"] += f", {counted(len(self.coef_), 'target')}"
         elif self._target():
             lines["data"] += f", target {self._target()}"
-        lines["penalty"] = self._penalty_text(6)
+        lines["penalty"] = self._penalty_text(6) + self._why_unpenalised()
         if self._scaled:
             lines["scaled"] = SCALED
         if hasattr(self, "classes_"):
