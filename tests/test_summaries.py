@@ -339,6 +339,28 @@ def test_a_penalty_of_nothing_is_called_so():
     plt.close("all")
 
 
+def test_an_only_strength_is_seen():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    model = ds.DAPRegressorCV("l1", alphas=[0.1], cv=3).fit(X, X[:, 0] + X[:, 1])
+    (ax,) = model.plot_cv().axes
+    scores = -model.scores_path_[0]
+    seen = [line for line in ax.lines if line.get_marker() == "."]
+    np.testing.assert_allclose([line.get_ydata()[0] for line in seen], scores)
+    ((_, low), (_, high)) = ax.collections[0].get_segments()[0]
+    np.testing.assert_allclose(high - low, 2.0 * scores.std(ddof=1) / np.sqrt(3.0))
+    (legend,) = ax.figure.legends
+    texts = {text.get_text() for text in legend.get_texts()}
+    assert texts == {"one fold", "one standard error", "mean over the folds", "chosen: 0.1"}
+    (ax,) = model.plot_path().axes
+    assert {line.get_marker() for line in ax.lines if len(line.get_xdata()) == 1} == {"o"}
+    assert ax.get_xlim() == (0.2, 0.05)
+    folds = [(np.arange(40), np.arange(40, 60))]
+    figure = ds.DAPRegressorCV("l1", alphas=3, cv=folds).fit(X, X[:, 0] + X[:, 1]).plot_cv()
+    assert "one standard error" not in {text.get_text() for text in figure.legends[0].get_texts()}
+    assert figure.get_suptitle().endswith("on 1 fold")
+    plt.close("all")
+
+
 def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
     X = np.random.default_rng(0).standard_normal((40, 5))
     result = ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1)))

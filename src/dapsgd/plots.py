@@ -14,6 +14,7 @@ import numpy as np
 
 from ._files import check_place, replacing
 from ._lines import Line, colour_numbers, named_branches, named_lines, spread
+from ._summaries import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,6 +52,7 @@ _MOST_LOOKED_AT = 200  # bars, for those that there is room to name
 _THINNEST = 1.5  # points of a bar, which can be seen alone among thousands that are zero
 _FEW_GROUPS = 40  # between which lines can be drawn
 _PATH_WIDTHS = {1: 6.0, 2: 5.0, 3: 4.4}  # inches of a panel, by how many are beside each other
+_AROUND = 2.0  # times an only strength: how far the axis goes
 _ACROSS = 80  # small characters, along an axis
 _LONGEST = 24  # characters of a name
 
@@ -174,16 +176,17 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, lines: list[Line], colours: list
 
     Of a band that has parted at the end, what its name does not point at is thin and pale.
     """
+    marker = "o" if len(lams) == 1 else None  # where a line would have no length
     rest = np.setdiff1d(np.flatnonzero(coefs.any(axis=1)), [place for line in lines for place in line.places])
     if rest.size:
         label = ["other columns"] + ["_"] * (rest.size - 1)
-        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
+        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, marker=marker, label=label)
     branches = named_branches(lines, coefs[:, -1], steps)
     drawn = list(zip(lines, branches, colours, strict=True))
     for line, branch, colour in reversed(drawn):  # where lines coincide the first is seen
         pale = np.setdiff1d(line.places, branch.places)
-        ax.plot(lams, coefs[pale].T, color=_pale(colour), linewidth=0.8)
-        ax.plot(lams, coefs[branch.places].T, color=colour, linewidth=1.2, zorder=2.1)
+        ax.plot(lams, coefs[pale].T, color=_pale(colour), linewidth=0.8, marker=marker)
+        ax.plot(lams, coefs[branch.places].T, color=colour, linewidth=1.2, marker=marker, zorder=2.1)
 
 
 def _name_lines(ax: Any, last: float, ends: Array, lines: list[Line], colours: list[Any], steps: bool) -> None:
@@ -424,11 +427,25 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     name, scores = errors_of(model.score_name_, scores)
     mean, folds = scores.mean(axis=1), scores.shape[1]
     error = scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros_like(mean)
-    ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8, label=["one fold"] + ["_"] * (scores.shape[1] - 1))
-    ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
-    ax.fill_between(
-        alphas, mean - error, mean + error, color=COLOURS["dap"], alpha=0.2, linewidth=0.0, label="one standard error"
+    alone = len(alphas) == 1  # where a line would have no length
+    label = ["one fold"] + ["_"] * (folds - 1)
+    ax.plot(
+        alphas,
+        scores,
+        color="#bbbbbb",
+        linewidth=0.8,
+        marker="." if alone else None,
+        linestyle="" if alone else "-",
+        label=label,
     )
+    if not alone:
+        ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
+    if folds > 1:
+        known: dict[str, Any] = {"color": COLOURS["dap"], "label": "one standard error"}
+        if alone:
+            ax.errorbar(alphas, mean, error, capsize=4.0, linestyle="", **known)
+        else:
+            ax.fill_between(alphas, mean - error, mean + error, alpha=0.2, linewidth=0.0, **known)
     ax.set_ylabel(name)
     lower = name != model.score_name_  # is better: scores that are minus an error are drawn as the error
     if lower and (scores > 0.0).all():  # small differences at the bottom are what is chosen by
@@ -439,14 +456,14 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
         mean[best],
         "o",
         color=COLOURS["other"],
-        label=f"{'lowest' if lower else 'highest'} mean, at {alphas[best]:.4g}",
+        label="mean over the folds" if alone else f"{'lowest' if lower else 'highest'} mean, at {alphas[best]:.4g}",
     )
     within = ", within one standard error" if model.rule == "one_se" else ""
     _dress_strengths(ax, alphas, model.alpha_, within)
     _plain_numbers(ax.yaxis)
     _legend(figure)
     target = f",{_for_target(name)}" if (name := model._target()) else ""
-    _title(figure, f"Cross-validation of the strength of {model._varied()}{target}, on {folds} folds")
+    _title(figure, f"Cross-validation of the strength of {model._varied()}{target}, on {counted(folds, 'fold')}")
     if path is not None:
         save(figure, path)
     return figure
@@ -464,9 +481,11 @@ def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") ->
     """Put decreasing strengths on the horizontal axis."""
     if (np.asarray(lams) > 0.0).all():
         ax.set_xscale("log")
+        if len(lams) == 1:  # which is drawn in the middle, not beside decades in which nothing is
+            ax.set_xlim(lams[0] / _AROUND, lams[0] * _AROUND)
     ax.invert_xaxis()
     if chosen is not None:
-        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", label=f"chosen: {chosen:.4g}{why}")
+        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", zorder=1.9, label=f"chosen: {chosen:.4g}{why}")
     _plain_numbers(ax.xaxis)
     ax.set_xlabel("strength")
     ax.grid(True, color="#dddddd", linewidth=0.6)
