@@ -366,8 +366,58 @@ def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
     result = ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1)))
     assert np.isnan(result.trace.residual).all()
     figure = result.plot()
-    assert {ax.get_ylabel() for ax in figure.axes} == {"objective"}
+    assert {ax.get_ylabel() for ax in figure.axes} == {"objective above a bound"}
     assert figure.get_suptitle().replace("\n", " ") == f"Convergence, L1 of strength 0.1: {result.message}"
+    plt.close("all")
+
+
+def test_a_picture_of_a_run_shows_how_far_its_objective_is_from_the_best():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    problem = ds.Problem(X, X[:, 0] + 3.0, regularizer=ds.L1(0.1))
+    result = ds.solve(problem, "fista", tol=1e-8)
+    optimum = ds.solve(problem, "fista", tol=1e-14).objective
+    for ax in result.plot().axes[:3]:
+        above = ax.lines[0].get_ydata()
+        assert (above >= result.trace.objective - optimum - 1e-14).all()
+        np.testing.assert_allclose(above, result.trace.objective - result.objective + result.gap, atol=1e-14)
+        assert ax.get_yscale() == "log"
+        assert above[-1] < 1e-6 * above[0]
+    assert result.trace.plot().get_ylabel() == "objective"
+    np.testing.assert_array_equal(result.trace.plot().lines[0].get_ydata(), result.trace.objective)
+    brief = ds.solve(problem, max_iter=2).plot()
+    brief.canvas.draw()
+    assert not any("." in label.get_text() for label in brief.axes[1].get_xticklabels())
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "objective", "gap", "above", "what"),
+    [
+        ([-1.0, -3.0, -3.5], -3.5, 0.5, [3.0, 1.0, 0.5], "a bound"),
+        ([9.0, np.nan, 2.0, np.inf, 1.0], 0.5, np.nan, [8.5, np.nan, 1.5, np.nan, 0.5], "its lowest"),
+        ([9.0, 2.0, 1.0], 1.0, np.inf, [8.0, 1.0, np.nan], "its lowest"),
+        ([1.2, 1.1, 1.0], 1.0, 0.9, [0.2, 0.1, np.nan], "its lowest"),  # of which the bound would leave a flat line
+        ([2.0, 1.5, 1.0], 1.0, 0.0, [1.0, 0.5, np.finfo(float).eps], "a bound"),
+        ([-9.0, -8.0, -10.0], np.inf, np.nan, [1.0, 2.0, np.nan], "its lowest"),
+        ([3.0], 3.0, 0.1, None, None),
+        ([3.0, 3.0, 3.0], 3.0, 0.0, None, None),
+        ([4.0, 3.0], 3.0, np.nan, None, None),
+        ([np.nan, np.nan], np.nan, np.nan, None, None),
+        ([], np.nan, np.nan, None, None),
+    ],
+)
+def test_the_objective_is_drawn_above_what_is_known(recorded, objective, gap, above, what):
+    trace = ds.Trace.from_points([(k, k, k, value, np.nan, np.nan) for k, value in enumerate(recorded)])
+    found, name = plots.objective_above(trace, objective, gap)
+    if above is None:
+        assert found is None
+    else:
+        np.testing.assert_allclose(found, above, rtol=1e-14)
+        assert name == f"objective above {what}"
+    ax = plt.figure().subplots()
+    plots.plot_progress(trace, ax=ax, objective=objective, gap=gap)
+    assert ax.get_ylabel() == (name or "objective")
+    ax.figure.canvas.draw()
     plt.close("all")
 
 

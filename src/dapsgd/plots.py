@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     from .path import Path
     from .result import Result, Trace
 
-__all__ = ["COLOURS", "check_picture", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
+__all__ = [
+    "COLOURS",
+    "check_picture",
+    "plot_coef",
+    "plot_cv",
+    "plot_path",
+    "plot_progress",
+    "plot_result",
+    "plot_trace",
+    "save",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -76,18 +86,66 @@ def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: An
         ax = pyplot().figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
     kwargs.setdefault("color", COLOURS["dap"])
     kwargs.setdefault("marker", "o" if len(trace) <= _FEW_POINTS else None)
-    ax.plot(getattr(trace, x), getattr(trace, y), **kwargs)
     values = getattr(trace, y)
+    ax.plot(getattr(trace, x), values, **kwargs)
     seen = values[np.isfinite(values)]
     falls = y == "objective" and seen.size > 0 and seen.max() > _FALLS * seen.min() > 0.0
-    if falls or (y in _LOGARITHMIC and (seen > 0.0).any()):
+    _dress_trace(ax, x, _LABELS[y], falls or (y in _LOGARITHMIC and bool((seen > 0.0).any())))
+    return ax
+
+
+def plot_progress(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: Any, objective: float, gap: float) -> None:
+    """Draw one column of a run's trace against another: its objective, as :func:`objective_above` has it.
+
+    As it is, nothing could be seen of it but the beginning: it comes down from far above to where differences are small.
+    """
+    above, what = objective_above(trace, objective, gap) if y == "objective" else (None, "")
+    if above is None:
+        plot_trace(trace, y=y, x=x, ax=ax)
+    else:
+        ax.plot(getattr(trace, x), above, color=COLOURS["dap"], marker="o" if len(trace) <= _FEW_POINTS else None)
+        _dress_trace(ax, x, what, True)
+
+
+def objective_above(trace: Trace, objective: float, gap: float) -> tuple[Array | None, str]:
+    """Return how far the recorded objectives are above the lowest value that is known, and what to call that.
+
+    It is the answer's objective less its duality gap, below which no point is; where there is no gap, or one that says less
+    than the recorded points, the lowest of these and of the answer's. NaN where that is itself: on a logarithmic axis it has
+    no place. None if there would be less than two points.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> trace = ds.Trace.from_points([(0, 0, 0, 9.0, 0, 0), (1, 1, 1, 3.0, 0, 0), (2, 2, 2, 1.0, 0, 0)])
+    >>> objective_above(trace, 1.0, 0.25)
+    (array([8.25, 2.25, 0.25]), 'objective above a bound')
+    >>> objective_above(trace, 1.0, float("nan"))
+    (array([ 8.,  2., nan]), 'objective above its lowest')
+    """
+    values = np.where(np.isfinite(trace.objective), trace.objective, np.nan)
+    seen = values[~np.isnan(values)]
+    if seen.size < 2:
+        return None, ""
+    lowest = float(np.fmin(seen.min(), objective))
+    bounded = objective - gap <= lowest and gap < seen.max() - lowest  # not if a gap is NaN or infinite
+    # The bound is exact to the last digits, which a gap of zero does not have.
+    rounding = float(np.finfo(np.float64).eps) * max(abs(objective), abs(lowest)) if bounded else 0.0
+    above = values - (min(objective - gap, lowest - rounding) if bounded else lowest)
+    above[~(above > 0.0)] = np.nan
+    if np.count_nonzero(~np.isnan(above)) < 2:
+        return None, ""
+    return above, "objective above a bound" if bounded else "objective above its lowest"
+
+
+def _dress_trace(ax: Any, x: str, label: str, logarithmic: bool) -> None:
+    if logarithmic:
         ax.set_yscale("log")
-    _few_ticks(ax.xaxis)
+    _few_ticks(ax.xaxis, whole=x == "iteration")
     ax.set_xlabel(_LABELS[x])
-    ax.set_ylabel(_LABELS[y])
+    ax.set_ylabel(label)
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 def plot_result(result: Result, path: Any = None) -> Figure:
@@ -100,7 +158,7 @@ def plot_result(result: Result, path: Any = None) -> Figure:
     axes = figure.subplots(len(rows) + delays, len(clocks), squeeze=False)
     for line, quantity in zip(axes, rows, strict=False):
         for ax, clock in zip(line, clocks, strict=True):
-            plot_trace(result.trace, y=quantity, x=clock, ax=ax)
+            plot_progress(result.trace, y=quantity, x=clock, ax=ax, objective=result.objective, gap=result.gap)
     if delays:
         for ax in axes[-1, 1:]:
             ax.remove()
@@ -492,12 +550,15 @@ def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") ->
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _few_ticks(axis: Any) -> None:
-    """Leave room between numbers with many digits, such as the seconds of a short run; not if somebody chose the ticks."""
+def _few_ticks(axis: Any, whole: bool) -> None:
+    """Leave room between numbers with many digits, such as the seconds of a short run; not if somebody chose the ticks.
+
+    What is counted has no ticks between ``whole`` numbers.
+    """
     from matplotlib.ticker import AutoLocator, ScalarFormatter
 
     if isinstance(axis.get_major_locator(), AutoLocator) and isinstance(axis.get_major_formatter(), ScalarFormatter):
-        axis.get_major_locator().set_params(nbins=_FEW_TICKS)
+        axis.get_major_locator().set_params(nbins=_FEW_TICKS, integer=whole, min_n_ticks=1)
         axis.get_major_formatter().set_powerlimits((-2, 5))
 
 

@@ -208,6 +208,8 @@ class Result:
     def plot(self, path: Any = None) -> Figure:
         """Draw objective, residual and distance against seconds, iterations and passes, and the delays.
 
+        Of the objective it is how far it is above the bound that the duality gap gives; above its lowest where there is none.
+
         Parameters
         ----------
         path : path, optional
@@ -244,4 +246,4 @@ class Result:
         return as_text("Result", about_result(self))
 
     def _repr_html_(self) -> str:
-        return as_html("Result", about_result(self), picture(self.trace))
+        return as_html("Result", about_result(self), picture(self.trace, self.objective, self.gap))

@@ -539,7 +539,9 @@ class LinearModel(BaseEstimator):
         """Add to scikit-learn's diagram what the fit was like."""
         if not hasattr(self, "coef_"):
             return diagram
-        fit = as_html("Fitted", self._about(), picture(self.trace_) if hasattr(self, "trace_") else "")
+        fit = as_html(
+            "Fitted", self._about(), picture(self.trace_, self.objective_, self.dual_gap_) if hasattr(self, "trace_") else ""
+        )
         inside, end, after = diagram.rpartition("</body>")
         return inside + fit + end + after if end else diagram + fit
 
