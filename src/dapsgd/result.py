@@ -158,10 +158,11 @@ class Result:
     objective, residual : float
         Of ``x``. The residual is the norm of the proximal-gradient mapping: zero at an optimum and nowhere else.
     gap : float
-        The duality gap of ``x``: the objective is at most this much above the optimum. NaN where no dual is known.
+        The duality gap of ``x``: the objective is at most this much above the optimum. NaN where no dual is known; infinite
+        where x gives no bound.
     converged : bool
-        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known;
-        at zero with the best intercept, if there is one.
+        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known,
+        or the penalty is less than the objective's rounding; at zero with the best intercept, if there is one.
     iterations : int
         Master iterations; each is one applied update.
     passes : float
