@@ -272,10 +272,12 @@ class LinearModel(BaseEstimator):
 
     def _remedy(self, result: Result) -> str:
         """Return what to do about a tolerance that was not reached: only what was not done."""
-        ways = [f"raise {argument('max_passes')} or {argument('tol')}"]
+        if self._is_too_far():  # more passes would not help
+            ways = [f"raise {argument('tol')}"]
+        else:
+            ways = [f"raise {argument('max_passes')} or {argument('tol')}"]
         if self.tol < _SINGLE and result.x.dtype == np.float32:
-            double = f"use {argument('dtype', 'float64')}" if for_shell() else "hand X in as float64"
-            ways.append(f"{double}: float32 is good for about {_SINGLE:g}")
+            ways.append(f"{_double()}: float32 is good for about {_SINGLE:g}")
         else:
             ways += self._ways_of_data()
         if self.algorithm != "auto":
@@ -285,7 +287,9 @@ class LinearModel(BaseEstimator):
     def _ways_of_data(self) -> list[str]:
         """Return what to do about the data, where it is in the way."""
         columns, ways = self._hindrances.of_columns, []
-        if columns and not for_shell():
+        if self._is_too_far():
+            ways.append(f"{_double()}: the columns are too far from zero for float32, unless you centre them")
+        elif columns and not for_shell():
             ways.append(columns)
         elif columns and not self._scaled and self.penalty != "box":  # whose bounds are in the original units
             ways.append(f"try {argument('standardize', True)}")
@@ -293,6 +297,10 @@ class LinearModel(BaseEstimator):
             way = "leave out --no-intercept" if for_shell() else f"set {argument('fit_intercept', True)}"
             ways.append(f"{way} (the target is far from zero)")
         return ways
+
+    def _is_too_far(self) -> bool:
+        """Tell whether columns in single precision are so far from zero that the last fit could not reach the tolerance."""
+        return self._hindrances.rounding > self.tol
 
     def _why_zero(self) -> str:
         """Return why all coefficients are zero, and what to do; nothing if one is not, or if it is not the penalty's doing."""
@@ -589,6 +597,11 @@ def normalised(weights: Array | None) -> Array | None:
         return weights
     result: Array = weights * (len(weights) / weights.sum())
     return result
+
+
+def _double() -> str:
+    """Return how to have double precision."""
+    return f"use {argument('dtype', 'float64')}" if for_shell() else "hand X in as float64"
 
 
 def alternatives(ways: list[str]) -> str:
