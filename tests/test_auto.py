@@ -589,3 +589,33 @@ def test_without_a_penalty_nobody_says_that_coefficients_may_stay_zero():
     X = rng.standard_normal((200, 5))
     problem = ds.Problem(X, np.sign(X[:, 0] + rng.standard_normal(200)), ds.Logistic())
     assert "nothing is penalised" in ds.solve(problem).message
+
+
+def test_columns_that_nearly_depend_on_each_other_are_solved_for_from_the_data(monkeypatch):
+    t = np.linspace(0.0, 10.0, 200)
+    y = np.sin(t) + 0.1 * np.random.default_rng(0).standard_normal(200)
+    best = float(((y - np.polynomial.Polynomial.fit(t, y, 12)(t)) ** 2).mean())
+    powers = np.vander(t, 13)[:, :-1]
+    problem = ds.Problem(powers, y, ds.Squared(1.0), fit_intercept=True)
+    result = ds.solve(problem)
+    assert result.converged
+    np.testing.assert_allclose(result.objective, best, rtol=1e-6)
+    weights = np.random.default_rng(1).random(200) + 0.5
+    fitted = np.polynomial.Polynomial.fit(t, y, 12, w=np.sqrt(weights))(t)
+    weighted = ds.Problem(powers, y, ds.Squared(1.0), sample_weight=weights, fit_intercept=True)
+    np.testing.assert_allclose(ds.solve(weighted).objective, float((weights * (y - fitted) ** 2).mean()), rtol=1e-6)
+    monkeypatch.setattr(gram, "_solution_of_data", None)
+    monkeypatch.setattr(gram, "available_memory", lambda: 0)  # then from their products, as well as that goes
+    np.testing.assert_allclose(ds.solve(problem).objective, best, rtol=0.3)
+
+
+@pytest.mark.parametrize("l2", [0.0, 1e-13])
+def test_columns_that_are_the_same_share_what_they_have(l2):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = X.sum(axis=1) + 3.0 + 0.1 * rng.standard_normal(200)
+    twice = np.column_stack([X, X[:, 0], np.full(200, 0.1)])
+    result = ds.solve(ds.Problem(twice, y, l2=l2, fit_intercept=True))
+    alone = ds.solve(ds.Problem(X, y, fit_intercept=True))
+    assert result.converged
+    np.testing.assert_allclose(result.x, [0.5 * alone.x[0], *alone.x[1:], 0.5 * alone.x[0], 0.0], rtol=1e-5, atol=1e-9)

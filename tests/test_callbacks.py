@@ -156,7 +156,9 @@ def test_live_plot_waits_between_drawings_but_draws_the_end(problem):
 
     ds.solve(problem, "p-sgd", max_iter=20, record_every=5, tol=0, seed=0, callbacks=[live, look])
     assert drawn == [1] * 5
-    assert len(live.figure.axes[0].lines[0].get_xdata()) == 5
+    (ax,) = live.figure.axes
+    assert len(ax.lines[0].get_xdata()) == 5
+    assert (ax.get_yscale(), ax.get_ylabel()) == ("log", "objective above its lowest")
     live.close()
     live.finish()  # there is nothing new
 

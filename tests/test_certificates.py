@@ -54,3 +54,33 @@ if __name__ == "__main__":
     seen = [look(seed) for seed in range(count)]
     converged, worst = sum(arrived for _, arrived in seen), max(wrong for wrong, _ in seen)
     print(f"{count} problems, {converged} converged, a gap was too small by {worst:.2g} at worst")
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "gram", "fista"])
+@pytest.mark.parametrize("penalty", [ds.L1, ds.FusedLasso])
+@pytest.mark.parametrize("strength", [1e-300, 1e-16])
+def test_a_penalty_below_rounding_is_none(penalty, strength, algorithm):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 12))
+    y = X[:, 2:6].sum(axis=1) + 5.0 + 0.1 * rng.standard_normal(200)
+    problem = ds.Problem(X, y, regularizer=penalty(strength), fit_intercept=True)
+    result = ds.solve(problem, algorithm, tol=1e-4, max_passes=100)
+    assert result.converged
+    best = np.linalg.lstsq(np.column_stack([X, np.ones(200)]), y)[0]
+    np.testing.assert_allclose(result.x, best[:-1], atol=1e-10)
+    assert not ds.solve(problem, "fista", tol=1e-4, max_passes=12).converged  # where without a penalty it would do
+
+
+def test_a_small_penalty_above_rounding_needs_its_gap():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    y = X[:, 0] + rng.standard_normal(60)
+    start = np.linalg.lstsq(X, y)[0]
+    monitored = ds.solve(ds.Problem(X, y, regularizer=ds.L1(1e-3)), "fista", x0=start, tol=1e-9, max_iter=1)
+    assert not monitored.converged
+    assert np.isfinite(monitored.gap)
+    largest = ds.Problem(X, y, regularizer=ds.L1(1.0)).lam_max()  # with a strength near it, the penalty is small but no trifle
+    near = ds.Problem(X, y, regularizer=ds.L1((1.0 - 1e-9) * largest))
+    best = ds.solve(near, tol=1e-12)
+    tiny = ds.solve(near, "fista", x0=-1e-14 * np.ones(5), tol=1e-12, max_iter=1)
+    assert not tiny.converged or tiny.objective - best.objective <= 1e-12 * best.objective

@@ -124,7 +124,7 @@ def test_a_result_draws_itself(tmp_path):
     run = ds.solve(problem, "dap-sgd", workers=3, max_iter=500, seed=0, tol=0, x_star=best.x)
     figure = run.plot(tmp_path / "run.svg")
     labels = {axes.get_ylabel() for axes in figure.axes}
-    assert {"objective", "residual", r"distance to $x^\star$", "share of updates"} <= labels
+    assert {"objective above a bound", "residual", r"distance to $x^\star$", "share of updates"} <= labels
     assert {axes.get_xlabel() for axes in figure.axes} >= {"seconds", "iterations", "passes over the data"}
     assert (tmp_path / "run.svg").stat().st_size > 1000
     without = ds.solve(problem, "fista", tol=1e-6).plot()

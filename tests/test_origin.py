@@ -195,6 +195,22 @@ def test_a_search_on_data_far_from_zero():
 # What is left to do.
 
 
+def test_single_precision_is_named_where_it_is_in_the_way():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 12))
+    y = X @ rng.standard_normal(12) + 5.0 + 0.1 * rng.standard_normal(200)
+    far = (X + 1e5).astype(np.float32)
+    model = DAPRegressor("l1", 0.1)
+    double = "hand X in as float64: the columns are too far from zero for float32, unless you centre them"
+    assert remedy_of(model, far, y) == f"Raise tol, or {double}"
+    assert remedy_of(DAPRegressorCV("l1", alphas=2, cv=2), far, y) == f"Raise max_passes, tol or eps, or {double}"
+    brief = DAPRegressor("l1", 0.1, max_passes=1, tol=1e-5)
+    for fine in (X.astype(np.float32), X + 1e5):  # neither of which has lost any digits that are asked for
+        assert remedy_of(brief, fine, y) == "Raise max_passes or tol"
+    for better in (X + 1e5, far - far.mean(axis=0, dtype=np.float64)):
+        assert model.fit(better, y).result_.converged
+
+
 def remedy_of(model, X, y):
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)

@@ -225,7 +225,8 @@ def test_coefficients_are_drawn_a_panel_a_target():
     names = [f"w{j}" for j in range(5)]
     (ax,) = plots.plot_coef(np.arange(5.0), names=names, steps=True).axes
     assert [label.get_text() for label in ax.get_xticklabels()] == names
-    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), np.arange(5.0))
+    np.testing.assert_array_equal(ax.lines[-1].get_ydata(), [0.0, 1.0, 2.0, 3.0, 4.0, 4.0])
+    np.testing.assert_array_equal(ax.lines[-1].get_xdata(), np.arange(6.0) - 0.5)
     (ax,) = plots.plot_coef(np.arange(500.0), names=[f"w{j}" for j in range(500)]).axes
     assert [label.get_text() for label in ax.get_xticklabels()] == [f"w{j}" for j in (0, 100, 200, 300, 400, 499)]
     plt.close("all")
@@ -310,13 +311,113 @@ def test_long_names_are_shortened_so_that_they_stay_different():
     plt.close("all")
 
 
+@pytest.mark.parametrize("steps", [True, False])
+def test_the_only_coefficient_is_seen(steps):
+    figure = plots.plot_coef([1.1], first=1, steps=steps)
+    (ax,) = figure.axes
+    points = ax.lines[-1].get_xydata() if steps else ax.collections[0].get_segments()[0]
+    np.testing.assert_allclose(np.ptp(points, axis=0), [1.0, 0.0] if steps else [0.0, 1.1])
+    figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1"]
+    plt.close("all")
+
+
+def test_a_penalty_of_nothing_is_called_so():
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    why = "(nothing is penalised, as one column has no neighbour to be fused with)"
+    alone = ds.DAPRegressor("fused_lasso", alpha=0.1).fit(X[:, :1], X[:, 0] + X[:, 1])
+    assert f"fused_lasso of strength 0.1 {why}" in str(alone)
+    assert "nothing is penalised, so that the answer solves a linear system" in alone.result_.message
+    searched = ds.DAPRegressorCV("fused_lasso", alphas=3, cv=3).fit(X[:, :1], X[:, 0] + X[:, 1])
+    assert f"{why}, chosen by cross-validation" in str(searched)
+    assert "l1 of strength 0 (nothing is penalised)" in str(ds.DAPRegressor("l1", alpha=0.0).fit(X, X[:, 0] + 1.0))
+    for penalty, alpha in (("fused_lasso", 0.1), ("zero", 1.0), ("l1", 0.1), ("non_negative", 0.0)):
+        said = str(ds.DAPRegressor(penalty, alpha=alpha).fit(X, X[:, 0] + 1.0))
+        assert "(nothing is penalised" not in said, penalty
+    both = ds.Problem(X[:, :1], X[:, 1], regularizer=ds.FusedLasso(0.1, l1=0.1))
+    assert "nothing is penalised" not in ds.solve(both).message
+    plt.close("all")
+
+
+def test_an_only_strength_is_seen():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    model = ds.DAPRegressorCV("l1", alphas=[0.1], cv=3).fit(X, X[:, 0] + X[:, 1])
+    (ax,) = model.plot_cv().axes
+    scores = -model.scores_path_[0]
+    seen = [line for line in ax.lines if line.get_marker() == "."]
+    np.testing.assert_allclose([line.get_ydata()[0] for line in seen], scores)
+    ((_, low), (_, high)) = ax.collections[0].get_segments()[0]
+    np.testing.assert_allclose(high - low, 2.0 * scores.std(ddof=1) / np.sqrt(3.0))
+    (legend,) = ax.figure.legends
+    texts = {text.get_text() for text in legend.get_texts()}
+    assert texts == {"one fold", "one standard error", "mean over the folds", "chosen: 0.1"}
+    (ax,) = model.plot_path().axes
+    assert {line.get_marker() for line in ax.lines if len(line.get_xdata()) == 1} == {"o"}
+    assert ax.get_xlim() == (0.2, 0.05)
+    folds = [(np.arange(40), np.arange(40, 60))]
+    figure = ds.DAPRegressorCV("l1", alphas=3, cv=folds).fit(X, X[:, 0] + X[:, 1]).plot_cv()
+    assert "one standard error" not in {text.get_text() for text in figure.legends[0].get_texts()}
+    assert figure.get_suptitle().endswith("on 1 fold")
+    plt.close("all")
+
+
 def test_a_picture_of_a_run_leaves_out_what_was_not_recorded():
     X = np.random.default_rng(0).standard_normal((40, 5))
     result = ds.solve(ds.Problem(X, X[:, 0], regularizer=ds.L1(0.1)))
     assert np.isnan(result.trace.residual).all()
     figure = result.plot()
-    assert {ax.get_ylabel() for ax in figure.axes} == {"objective"}
+    assert {ax.get_ylabel() for ax in figure.axes} == {"objective above a bound"}
     assert figure.get_suptitle().replace("\n", " ") == f"Convergence, L1 of strength 0.1: {result.message}"
+    plt.close("all")
+
+
+def test_a_picture_of_a_run_shows_how_far_its_objective_is_from_the_best():
+    X = np.random.default_rng(0).standard_normal((60, 5))
+    problem = ds.Problem(X, X[:, 0] + 3.0, regularizer=ds.L1(0.1))
+    result = ds.solve(problem, "fista", tol=1e-8)
+    optimum = ds.solve(problem, "fista", tol=1e-14).objective
+    for ax in result.plot().axes[:3]:
+        above = ax.lines[0].get_ydata()
+        assert (above >= result.trace.objective - optimum - 1e-14).all()
+        np.testing.assert_allclose(above, result.trace.objective - result.objective + result.gap, atol=1e-14)
+        assert ax.get_yscale() == "log"
+        assert above[-1] < 1e-6 * above[0]
+    assert result.trace.plot().get_ylabel() == "objective"
+    np.testing.assert_array_equal(result.trace.plot().lines[0].get_ydata(), result.trace.objective)
+    brief = ds.solve(problem, max_iter=2).plot()
+    brief.canvas.draw()
+    assert not any("." in label.get_text() for label in brief.axes[1].get_xticklabels())
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "objective", "gap", "above", "what"),
+    [
+        ([-1.0, -3.0, -3.5], -3.5, 0.5, [3.0, 1.0, 0.5], "a bound"),
+        ([9.0, np.nan, 2.0, np.inf, 1.0], 0.5, np.nan, [8.5, np.nan, 1.5, np.nan, 0.5], "its lowest"),
+        ([9.0, 2.0, 1.0], 1.0, np.inf, [8.0, 1.0, np.nan], "its lowest"),
+        ([1.2, 1.1, 1.0], 1.0, 0.9, [0.2, 0.1, np.nan], "its lowest"),  # of which the bound would leave a flat line
+        ([2.0, 1.5, 1.0], 1.0, 0.0, [1.0, 0.5, np.finfo(float).eps], "a bound"),
+        ([-9.0, -8.0, -10.0], np.inf, np.nan, [1.0, 2.0, np.nan], "its lowest"),
+        ([3.0], 3.0, 0.1, None, None),
+        ([3.0, 3.0, 3.0], 3.0, 0.0, None, None),
+        ([4.0, 3.0], 3.0, np.nan, None, None),
+        ([np.nan, np.nan], np.nan, np.nan, None, None),
+        ([], np.nan, np.nan, None, None),
+    ],
+)
+def test_the_objective_is_drawn_above_what_is_known(recorded, objective, gap, above, what):
+    trace = ds.Trace.from_points([(k, k, k, value, np.nan, np.nan) for k, value in enumerate(recorded)])
+    found, name = plots.objective_above(trace, objective, gap)
+    if above is None:
+        assert found is None
+    else:
+        np.testing.assert_allclose(found, above, rtol=1e-14)
+        assert name == f"objective above {what}"
+    ax = plt.figure().subplots()
+    plots.plot_progress(trace, ax=ax, objective=objective, gap=gap)
+    assert ax.get_ylabel() == (name or "objective")
+    ax.figure.canvas.draw()
     plt.close("all")
 
 

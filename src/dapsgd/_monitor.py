@@ -308,6 +308,8 @@ class RunMonitor:
             gap = duality_gap(problem, x, predictions, gradient, objective, enough)
             if gap <= enough:  # else it may be an estimate
                 self._lower = max(self._lower, objective - gap)
+            if math.isfinite(gap) and not self._by_gap(objective, gap).converged and self._is_unseen(x, objective, gradient):
+                gap = math.inf
         known = self._residuals or not math.isfinite(gap)
         residual = problem.packed_residual(x, gradient, spend=not known_before) if known else math.nan
         del gradient  # the scale needs another one
@@ -316,6 +318,18 @@ class RunMonitor:
             return Certificate(objective, residual, gap, small, "the residual is below the tolerance")
         by_gap = self._by_gap(objective, gap, residual)
         return by_gap._replace(converged=by_gap.converged and (small or not self._strict))
+
+    def _is_unseen(self, x: Array, objective: float, gradient: Array) -> bool:
+        """Tell whether x is a minimum without the penalty, as far as can be told, and the penalty at x less than rounding.
+
+        The minimum without a penalty is a lower bound on that with one. A duality gap says nothing there: of the gradient only
+        rounding is left, and scaled down to a strength that is less than that, the slopes vanish.
+        """
+        penalty = self._problem.penalty(x)
+        if not 0.0 < penalty <= _ROUNDING * float(np.finfo(np.float64).eps) * abs(objective):
+            return False
+        closest = min(self._tol, _ROUNDING * float(np.finfo(self._problem.dtype).eps))
+        return float(np.linalg.norm(gradient.ravel())) <= closest * self.scale
 
     def _by_gap(self, objective: float, gap: float, residual: float = math.nan) -> Certificate:
         """Return what follows from a duality gap, or from there being no residual."""

@@ -189,20 +189,20 @@ def as_html(title: str, lines: Lines, image: str = "") -> str:
     return f"<div><strong>{html.escape(title)}</strong><table>{rows}</table>{image}</div>"
 
 
-def picture(trace: Trace) -> str:
-    """Return the convergence as an HTML image; nothing without matplotlib, or with too little to draw."""
+def picture(trace: Trace, objective: float, gap: float) -> str:
+    """Return the convergence to an answer as an HTML image; nothing without matplotlib, or with too little to draw."""
     if len(trace) < 2:
         return ""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return ""
-    from .plots import plot_trace
+    from .plots import plot_progress
 
     columns = ["objective"] + [name for name in ("residual", "distance") if np.isfinite(getattr(trace, name)).sum() > 1]
     figure = Figure(figsize=(3.4 * len(columns), 2.4), layout="constrained")
     for ax, column in zip(figure.subplots(1, len(columns), squeeze=False).flat, columns, strict=True):
-        plot_trace(trace, y=column, x="seconds", ax=ax)
+        plot_progress(trace, y=column, x="seconds", ax=ax, objective=objective, gap=gap)
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=90)
     data = base64.b64encode(file.getvalue()).decode("ascii")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from . import gram, working_set
 from .centred import CentredRows
 from .descent import make_units
+from .free import penalises_nothing
 from .losses import Multinomial
-from .regularizers import Zero
 from .rows import is_mapped, is_sparse
 from .runtimes import Serial, Threads
 from .steps import InverseTime, Theorem1, Theorem2
@@ -56,7 +56,7 @@ def choose(problem: Problem, *, stochastic: bool, step: Any, average: bool, few_
     # Columns in memory may be too much; and so are the products of those of every two classes.
     joint = isinstance(problem.loss, Multinomial) and (many or (sparse and problem.p > _FEW_SPARSE))
     if working_set.can_solve(problem) and (sparse or not mapped) and not joint:
-        if isinstance(problem._bound, Zero):
+        if penalises_nothing(problem):
             return "working-set", "nothing is penalised, and the loss has second derivatives"
         parts = "parts" if make_units(problem._bound, problem.shape) is not None else "jumps"
         return "working-set", f"the regulariser falls into {parts}, of which many may stay zero"

@@ -1,14 +1,29 @@
-"""The coordinates that are not penalised, such as an intercept: a quadratic model is minimised over them in closed form."""
+"""What is not penalised: coordinates such as an intercept, over which a quadratic model is minimised in closed form, or all."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Border", "make_border"]
+from .regularizers import FusedLasso, NonNegative, Zero
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+__all__ = ["Border", "make_border", "penalises_nothing"]
 
 Array = np.ndarray[Any, Any]
+
+
+def penalises_nothing(problem: Problem) -> bool:
+    """Tell whether the regulariser is zero everywhere: for want of a strength, or of a second column to fuse with the first."""
+    bound = problem._bound
+    if isinstance(bound, NonNegative):  # infinite below zero, whatever its strength
+        return False
+    alone = isinstance(bound, FusedLasso) and problem.p == 1
+    weak = alone or getattr(bound, "lam", 1.0) == 0.0
+    return isinstance(bound, Zero) or (weak and getattr(bound, "l1", 0.0) == 0.0)
 
 
 class Border(NamedTuple):

@@ -17,12 +17,12 @@ import numpy as np
 
 from . import rows as _rows
 from ._calls import run_prox
-from ._memory import require_memory
+from ._memory import available_memory, require_memory
 from ._passes import for_each, shared_passes
 from .centred import constant_columns
 from .dual import dual_of_quadratic, has_gap, ignores_constants
+from .free import penalises_nothing
 from .losses import is_quadratic
-from .regularizers import NonNegative, Zero
 from .runtimes._blas import blas_threads, calm_for, single_threaded_blas
 from .steps import longest_step
 
@@ -46,7 +46,8 @@ _ROUNDING = 1e3  # units in the last place of what was added up, which an object
 _ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows may be off, before blocks are added up
 _LITTLE = 0.6  # of what the tolerance asks for, may be rounding; together with the next it is less than all of it
 _GOAL = 0.25  # of the tolerance: an iteration more costs little next to the matrix
-_DEPENDENT = 1e-11  # a share of a column's square, to which it is a combination of others
+_DEPENDENT = 1e-11  # a share of columns' squares, to which one is a combination of others
+_COPIES = 3  # of the data in double precision, which are made to solve for it
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
 
@@ -78,9 +79,7 @@ def can_solve(problem: Problem) -> bool:
 
 def is_direct(problem: Problem) -> bool:
     """Tell whether nothing is penalised but by l2, so that the answer is that of a linear system."""
-    bound = problem._bound
-    free = isinstance(bound, Zero) or (getattr(bound, "lam", 1.0) == 0.0 and getattr(bound, "l1", 0.0) == 0.0)
-    return free and not isinstance(bound, NonNegative) and can_solve(problem)
+    return penalises_nothing(problem) and can_solve(problem)
 
 
 class _Sums(NamedTuple):
@@ -214,7 +213,7 @@ def minimise(
     threads = blas_threads()
     with calm_for(gram.Q.nbytes), shared_passes(threads):
         step = longest_step(gram.norm, np.float64)
-        W = _solution(gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
+        W = _solution(problem, gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
         scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
         Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
         certified, look_below = has_gap(problem), math.inf
@@ -291,9 +290,10 @@ class _Momentum:
         return new + share * (new - before)
 
 
-def _solution(gram: Gram) -> Array:
+def _solution(problem: Problem, gram: Gram) -> Array:
     """Return the minimum where nothing is penalised: if there are several, that of least norm with columns scaled alike."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
+    from scipy.linalg.lapack import dpocon
 
     diagonal = np.sqrt(np.maximum(np.diagonal(gram.Q), np.finfo(np.float64).tiny))  # columns may have any scale
     scaled, B = gram.Q / np.outer(diagonal, diagonal), gram.B / diagonal[:, None]
@@ -302,11 +302,39 @@ def _solution(gram: Gram) -> Array:
     result: Array | None = None
     with suppress(LinAlgError):
         factor = cho_factor(scaled)
-        if float(np.diagonal(factor[0]).min()) ** 2 > _DEPENDENT:
+        share, _ = dpocon(factor[0], float(np.abs(scaled).sum(axis=0).max()))  # of the largest eigenvalue in the smallest
+        if float(share) > _DEPENDENT:
             result = cho_solve(factor, B)
     if result is None:
+        # Of what columns have beyond others, products keep half of the digits: the data itself has all, if there is memory.
+        left = available_memory()
+        if left is None or _COPIES * 8 * (problem.n + problem.p) * problem.p < left:
+            return _solution_of_data(problem, gram)
         result, *_ = lstsq(scaled, B, cond=_DEPENDENT, lapack_driver="gelsy")
     return result / diagonal[:, None]
+
+
+def _solution_of_data(problem: Problem, gram: Gram) -> Array:
+    """Return the same by an orthogonal factor of the data, centred and weighted; l2 is further rows."""
+    from scipy.linalg import lstsq
+
+    n, p = problem.n, problem.p
+    roots = np.sqrt(problem._weights.astype(np.float64) * (problem.loss.curvature / n))[:, None]
+    ridge = p if problem.l2 > 0.0 else 0
+    A, Y = np.zeros((n + ridge, p), order="F"), np.zeros((n + ridge, gram.B.shape[1]))
+    A[:n], Y[:n] = _rows.matrix(problem._rows), problem._targets
+    A[:n] -= gram.means
+    Y[:n] -= gram.centre
+    A[:n] *= roots
+    Y[:n] *= roots
+    if ridge:
+        A[n:][np.diag_indices(p)] = math.sqrt(2.0 * problem.l2)
+    sizes = np.linalg.norm(A, axis=0)
+    precision = max(n, p) * float(np.finfo(problem.dtype).eps)
+    sizes[sizes <= precision * np.abs(gram.means) * float(np.linalg.norm(roots))] = np.inf  # constant, but for rounding
+    A /= np.maximum(sizes, np.finfo(np.float64).tiny)
+    result, *_ = lstsq(A, Y, cond=precision, overwrite_a=True, overwrite_b=True, lapack_driver="gelsy", check_finite=False)
+    return result / np.maximum(sizes, np.finfo(np.float64).tiny)[:, None]
 
 
 def _is_small(bound: Bound, tol: float) -> bool:

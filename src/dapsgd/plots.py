@@ -14,6 +14,7 @@ import numpy as np
 
 from ._files import check_place, replacing
 from ._lines import Line, colour_numbers, named_branches, named_lines, spread
+from ._summaries import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +23,17 @@ if TYPE_CHECKING:
     from .path import Path
     from .result import Result, Trace
 
-__all__ = ["COLOURS", "check_picture", "plot_coef", "plot_cv", "plot_path", "plot_result", "plot_trace", "save"]
+__all__ = [
+    "COLOURS",
+    "check_picture",
+    "plot_coef",
+    "plot_cv",
+    "plot_path",
+    "plot_progress",
+    "plot_result",
+    "plot_trace",
+    "save",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -51,6 +62,7 @@ _MOST_LOOKED_AT = 200  # bars, for those that there is room to name
 _THINNEST = 1.5  # points of a bar, which can be seen alone among thousands that are zero
 _FEW_GROUPS = 40  # between which lines can be drawn
 _PATH_WIDTHS = {1: 6.0, 2: 5.0, 3: 4.4}  # inches of a panel, by how many are beside each other
+_AROUND = 2.0  # times an only strength: how far the axis goes
 _ACROSS = 80  # small characters, along an axis
 _LONGEST = 24  # characters of a name
 
@@ -74,18 +86,66 @@ def plot_trace(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: An
         ax = pyplot().figure(figsize=(5.0, 3.4), layout="constrained").add_subplot()
     kwargs.setdefault("color", COLOURS["dap"])
     kwargs.setdefault("marker", "o" if len(trace) <= _FEW_POINTS else None)
-    ax.plot(getattr(trace, x), getattr(trace, y), **kwargs)
     values = getattr(trace, y)
+    ax.plot(getattr(trace, x), values, **kwargs)
     seen = values[np.isfinite(values)]
     falls = y == "objective" and seen.size > 0 and seen.max() > _FALLS * seen.min() > 0.0
-    if falls or (y in _LOGARITHMIC and (seen > 0.0).any()):
+    _dress_trace(ax, x, _LABELS[y], falls or (y in _LOGARITHMIC and bool((seen > 0.0).any())))
+    return ax
+
+
+def plot_progress(trace: Trace, *, y: str = "objective", x: str = "seconds", ax: Any, objective: float, gap: float) -> None:
+    """Draw one column of a run's trace against another: its objective, as :func:`objective_above` has it.
+
+    As it is, nothing could be seen of it but the beginning: it comes down from far above to where differences are small.
+    """
+    above, what = objective_above(trace, objective, gap) if y == "objective" else (None, "")
+    if above is None:
+        plot_trace(trace, y=y, x=x, ax=ax)
+    else:
+        ax.plot(getattr(trace, x), above, color=COLOURS["dap"], marker="o" if len(trace) <= _FEW_POINTS else None)
+        _dress_trace(ax, x, what, True)
+
+
+def objective_above(trace: Trace, objective: float, gap: float) -> tuple[Array | None, str]:
+    """Return how far the recorded objectives are above the lowest value that is known, and what to call that.
+
+    It is the answer's objective less its duality gap, below which no point is; where there is no gap, or one that says less
+    than the recorded points, the lowest of these and of the answer's. NaN where that is itself: on a logarithmic axis it has
+    no place. None if there would be less than two points.
+
+    Examples
+    --------
+    >>> import dapsgd as ds
+    >>> trace = ds.Trace.from_points([(0, 0, 0, 9.0, 0, 0), (1, 1, 1, 3.0, 0, 0), (2, 2, 2, 1.0, 0, 0)])
+    >>> objective_above(trace, 1.0, 0.25)
+    (array([8.25, 2.25, 0.25]), 'objective above a bound')
+    >>> objective_above(trace, 1.0, float("nan"))
+    (array([ 8.,  2., nan]), 'objective above its lowest')
+    """
+    values = np.where(np.isfinite(trace.objective), trace.objective, np.nan)
+    seen = values[~np.isnan(values)]
+    if seen.size < 2:
+        return None, ""
+    lowest = float(np.fmin(seen.min(), objective))
+    bounded = objective - gap <= lowest and gap < seen.max() - lowest  # not if a gap is NaN or infinite
+    # The bound is exact to the last digits, which a gap of zero does not have.
+    rounding = float(np.finfo(np.float64).eps) * max(abs(objective), abs(lowest)) if bounded else 0.0
+    above = values - (min(objective - gap, lowest - rounding) if bounded else lowest)
+    above[~(above > 0.0)] = np.nan
+    if np.count_nonzero(~np.isnan(above)) < 2:
+        return None, ""
+    return above, "objective above a bound" if bounded else "objective above its lowest"
+
+
+def _dress_trace(ax: Any, x: str, label: str, logarithmic: bool) -> None:
+    if logarithmic:
         ax.set_yscale("log")
-    _few_ticks(ax.xaxis)
+    _few_ticks(ax.xaxis, whole=x == "iteration")
     ax.set_xlabel(_LABELS[x])
-    ax.set_ylabel(_LABELS[y])
+    ax.set_ylabel(label)
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
-    return ax
 
 
 def plot_result(result: Result, path: Any = None) -> Figure:
@@ -98,7 +158,7 @@ def plot_result(result: Result, path: Any = None) -> Figure:
     axes = figure.subplots(len(rows) + delays, len(clocks), squeeze=False)
     for line, quantity in zip(axes, rows, strict=False):
         for ax, clock in zip(line, clocks, strict=True):
-            plot_trace(result.trace, y=quantity, x=clock, ax=ax)
+            plot_progress(result.trace, y=quantity, x=clock, ax=ax, objective=result.objective, gap=result.gap)
     if delays:
         for ax in axes[-1, 1:]:
             ax.remove()
@@ -174,16 +234,17 @@ def _draw_lines(ax: Any, lams: Any, coefs: Any, lines: list[Line], colours: list
 
     Of a band that has parted at the end, what its name does not point at is thin and pale.
     """
+    marker = "o" if len(lams) == 1 else None  # where a line would have no length
     rest = np.setdiff1d(np.flatnonzero(coefs.any(axis=1)), [place for line in lines for place in line.places])
     if rest.size:
         label = ["other columns"] + ["_"] * (rest.size - 1)
-        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, label=label)
+        ax.plot(lams, coefs[rest].T, color="#bbbbbb", linewidth=0.8, marker=marker, label=label)
     branches = named_branches(lines, coefs[:, -1], steps)
     drawn = list(zip(lines, branches, colours, strict=True))
     for line, branch, colour in reversed(drawn):  # where lines coincide the first is seen
         pale = np.setdiff1d(line.places, branch.places)
-        ax.plot(lams, coefs[pale].T, color=_pale(colour), linewidth=0.8)
-        ax.plot(lams, coefs[branch.places].T, color=colour, linewidth=1.2, zorder=2.1)
+        ax.plot(lams, coefs[pale].T, color=_pale(colour), linewidth=0.8, marker=marker)
+        ax.plot(lams, coefs[branch.places].T, color=colour, linewidth=1.2, marker=marker, zorder=2.1)
 
 
 def _name_lines(ax: Any, last: float, ends: Array, lines: list[Line], colours: list[Any], steps: bool) -> None:
@@ -297,7 +358,8 @@ def plot_coef(
             continue
         ax.axhline(0.0, color="#999999", linewidth=0.8)
         if steps:
-            ax.step(first + np.arange(p), coefs[k], where="mid", color=COLOURS["dap"])
+            edges = first + np.arange(p + 1) - 0.5  # so that every column is as wide as the others, also the only one
+            ax.step(edges, np.append(coefs[k], coefs[k, -1]), where="post", color=COLOURS["dap"])
         else:
             alive = np.flatnonzero(coefs[k])
             ax.vlines(first + alive, 0.0, coefs[k, alive], color=colours[alive], linewidth=max(_THINNEST, min(6.0, 300.0 / p)))
@@ -309,7 +371,7 @@ def plot_coef(
         if 0 < len(runs) <= _FEW_GROUPS:
             _mark_groups(ax, groups, runs, first)
         if labels is None:
-            ax.xaxis.get_major_locator().set_params(integer=True)
+            ax.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
             ticks = ax.get_xticks()
             ax.set_xticks(ticks[(ticks >= first) & (ticks < first + p)])  # not of columns that are not there
         else:  # of many columns the names of a few tell where one is
@@ -423,11 +485,25 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
     name, scores = errors_of(model.score_name_, scores)
     mean, folds = scores.mean(axis=1), scores.shape[1]
     error = scores.std(axis=1, ddof=1) / np.sqrt(folds) if folds > 1 else np.zeros_like(mean)
-    ax.plot(alphas, scores, color="#bbbbbb", linewidth=0.8, label=["one fold"] + ["_"] * (scores.shape[1] - 1))
-    ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
-    ax.fill_between(
-        alphas, mean - error, mean + error, color=COLOURS["dap"], alpha=0.2, linewidth=0.0, label="one standard error"
+    alone = len(alphas) == 1  # where a line would have no length
+    label = ["one fold"] + ["_"] * (folds - 1)
+    ax.plot(
+        alphas,
+        scores,
+        color="#bbbbbb",
+        linewidth=0.8,
+        marker="." if alone else None,
+        linestyle="" if alone else "-",
+        label=label,
     )
+    if not alone:
+        ax.plot(alphas, mean, color=COLOURS["dap"], label="mean over the folds")
+    if folds > 1:
+        known: dict[str, Any] = {"color": COLOURS["dap"], "label": "one standard error"}
+        if alone:
+            ax.errorbar(alphas, mean, error, capsize=4.0, linestyle="", **known)
+        else:
+            ax.fill_between(alphas, mean - error, mean + error, alpha=0.2, linewidth=0.0, **known)
     ax.set_ylabel(name)
     lower = name != model.score_name_  # is better: scores that are minus an error are drawn as the error
     if lower and (scores > 0.0).all():  # small differences at the bottom are what is chosen by
@@ -438,14 +514,14 @@ def plot_cv(model: CrossValidated, path: Any = None) -> Figure:
         mean[best],
         "o",
         color=COLOURS["other"],
-        label=f"{'lowest' if lower else 'highest'} mean, at {alphas[best]:.4g}",
+        label="mean over the folds" if alone else f"{'lowest' if lower else 'highest'} mean, at {alphas[best]:.4g}",
     )
     within = ", within one standard error" if model.rule == "one_se" else ""
     _dress_strengths(ax, alphas, model.alpha_, within)
     _plain_numbers(ax.yaxis)
     _legend(figure)
     target = f",{_for_target(name)}" if (name := model._target()) else ""
-    _title(figure, f"Cross-validation of the strength of {model._varied()}{target}, on {folds} folds")
+    _title(figure, f"Cross-validation of the strength of {model._varied()}{target}, on {counted(folds, 'fold')}")
     if path is not None:
         save(figure, path)
     return figure
@@ -463,21 +539,26 @@ def _dress_strengths(ax: Any, lams: Any, chosen: float | None, why: str = "") ->
     """Put decreasing strengths on the horizontal axis."""
     if (np.asarray(lams) > 0.0).all():
         ax.set_xscale("log")
+        if len(lams) == 1:  # which is drawn in the middle, not beside decades in which nothing is
+            ax.set_xlim(lams[0] / _AROUND, lams[0] * _AROUND)
     ax.invert_xaxis()
     if chosen is not None:
-        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", label=f"chosen: {chosen:.4g}{why}")
+        ax.axvline(chosen, color=COLOURS["tap"], linewidth=1.0, linestyle="--", zorder=1.9, label=f"chosen: {chosen:.4g}{why}")
     _plain_numbers(ax.xaxis)
     ax.set_xlabel("strength")
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _few_ticks(axis: Any) -> None:
-    """Leave room between numbers with many digits, such as the seconds of a short run; not if somebody chose the ticks."""
+def _few_ticks(axis: Any, whole: bool) -> None:
+    """Leave room between numbers with many digits, such as the seconds of a short run; not if somebody chose the ticks.
+
+    What is counted has no ticks between ``whole`` numbers.
+    """
     from matplotlib.ticker import AutoLocator, ScalarFormatter
 
     if isinstance(axis.get_major_locator(), AutoLocator) and isinstance(axis.get_major_formatter(), ScalarFormatter):
-        axis.get_major_locator().set_params(nbins=_FEW_TICKS)
+        axis.get_major_locator().set_params(nbins=_FEW_TICKS, integer=whole, min_n_ticks=1)
         axis.get_major_formatter().set_powerlimits((-2, 5))
 
 

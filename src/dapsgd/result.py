@@ -158,10 +158,11 @@ class Result:
     objective, residual : float
         Of ``x``. The residual is the norm of the proximal-gradient mapping: zero at an optimum and nowhere else.
     gap : float
-        The duality gap of ``x``: the objective is at most this much above the optimum. NaN where no dual is known.
+        The duality gap of ``x``: the objective is at most this much above the optimum. NaN where no dual is known; infinite
+        where x gives no bound.
     converged : bool
-        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known;
-        at zero with the best intercept, if there is one.
+        Whether ``gap <= tol * objective`` was verified, or ``residual <= tol * (residual at zero)`` where no dual is known,
+        or the penalty is less than the objective's rounding; at zero with the best intercept, if there is one.
     iterations : int
         Master iterations; each is one applied update.
     passes : float
@@ -208,6 +209,8 @@ class Result:
     def plot(self, path: Any = None) -> Figure:
         """Draw objective, residual and distance against seconds, iterations and passes, and the delays.
 
+        Of the objective it is how far it is above the bound that the duality gap gives; above its lowest where there is none.
+
         Parameters
         ----------
         path : path, optional
@@ -244,4 +247,4 @@ class Result:
         return as_text("Result", about_result(self))
 
     def _repr_html_(self) -> str:
-        return as_html("Result", about_result(self), picture(self.trace))
+        return as_html("Result", about_result(self), picture(self.trace, self.objective, self.gap))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 from .._checks import known_name, non_negative
 from .._monitor import Checkup
 from .._progress import in_notebook
-from ..plots import check_picture, plot_trace, pyplot, save
+from ..plots import check_picture, plot_progress, pyplot, save
 from ..result import Trace
 from .logs import numbers_of
 
@@ -24,7 +25,7 @@ class LivePlot:
     Parameters
     ----------
     y, x : str, default "objective" and "seconds"
-        Columns of :class:`dapsgd.Trace`.
+        Columns of :class:`dapsgd.Trace`. The objective is drawn less the lowest so far, on a logarithmic axis.
     path : path, optional
         Where to save the picture; its ending chooses the format, PNG if it has none.
     every : float, default 0.5
@@ -76,7 +77,8 @@ class LivePlot:
             if in_notebook():
                 self._plt.close(self.figure)  # or the notebook would show it once more when the cell ends
         self.figure.clear()
-        plot_trace(Trace.from_points(self._points), y=self.y, x=self.x, ax=self.figure.add_subplot())
+        ax, trace = self.figure.add_subplot(), Trace.from_points(self._points)
+        plot_progress(trace, y=self.y, x=self.x, ax=ax, objective=math.inf, gap=math.nan)  # which are not known yet
         self._show()
         if self.path is not None:
             save(self.figure, self.path)

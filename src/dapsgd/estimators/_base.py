@@ -36,6 +36,7 @@ from .._summaries import (
     plain,
 )
 from ..auto import asks_for_workers
+from ..free import penalises_nothing
 from ..full import FULL
 from ..lam_max import best_constant
 from ..losses import Multinomial
@@ -119,6 +120,7 @@ class LinearModel(BaseEstimator):
     _stream: Stream = Stream()
     _hindrances: Hindrances = Hindrances()  # of the last fit, if it did not reach the tolerance
     _same_targets: bool = False  # in the last fit, from which nothing could be learned
+    _unpenalised: bool = False  # whether the penalty of the last fit was zero everywhere
     _scaled: bool = False  # whether columns were while it was fitted, as the command line can; coefficients no longer are
     _kept: Mapping[str, Any] = MappingProxyType({})  # checkpoint and resume of ``fit``; the command line's, no parameters
 
@@ -270,10 +272,12 @@ class LinearModel(BaseEstimator):
 
     def _remedy(self, result: Result) -> str:
         """Return what to do about a tolerance that was not reached: only what was not done."""
-        ways = [f"raise {argument('max_passes')} or {argument('tol')}"]
+        if self._is_too_far():  # more passes would not help
+            ways = [f"raise {argument('tol')}"]
+        else:
+            ways = [f"raise {argument('max_passes')} or {argument('tol')}"]
         if self.tol < _SINGLE and result.x.dtype == np.float32:
-            double = f"use {argument('dtype', 'float64')}" if for_shell() else "hand X in as float64"
-            ways.append(f"{double}: float32 is good for about {_SINGLE:g}")
+            ways.append(f"{_double()}: float32 is good for about {_SINGLE:g}")
         else:
             ways += self._ways_of_data()
         if self.algorithm != "auto":
@@ -283,7 +287,9 @@ class LinearModel(BaseEstimator):
     def _ways_of_data(self) -> list[str]:
         """Return what to do about the data, where it is in the way."""
         columns, ways = self._hindrances.of_columns, []
-        if columns and not for_shell():
+        if self._is_too_far():
+            ways.append(f"{_double()}: the columns are too far from zero for float32, unless you centre them")
+        elif columns and not for_shell():
             ways.append(columns)
         elif columns and not self._scaled and self.penalty != "box":  # whose bounds are in the original units
             ways.append(f"try {argument('standardize', True)}")
@@ -292,11 +298,22 @@ class LinearModel(BaseEstimator):
             ways.append(f"{way} (the target is far from zero)")
         return ways
 
+    def _is_too_far(self) -> bool:
+        """Tell whether columns in single precision are so far from zero that the last fit could not reach the tolerance."""
+        return self._hindrances.rounding > self.tol
+
     def _why_zero(self) -> str:
         """Return why all coefficients are zero, and what to do; nothing if one is not, or if it is not the penalty's doing."""
         if self.coef_.any() or self._same_targets or self._penalty_name() in _WITHOUT_STRENGTH:
             return ""
         return self._too_strong()
+
+    def _why_unpenalised(self) -> str:
+        """Say that nothing is penalised, unless the penalty's name does; with why, if that is not its strength."""
+        if not self._unpenalised or self._penalty_name() in _WITHOUT_STRENGTH:
+            return ""
+        alone = self._is_fused() and self.n_features_in_ == 1
+        return " (nothing is penalised" + ", as one column has no neighbour to be fused with" * alone + ")"
 
     def _too_strong(self) -> str:
         """Say that the penalty is too strong, and how to get a weaker one."""
@@ -307,6 +324,7 @@ class LinearModel(BaseEstimator):
     def _keep(self, problem: Problem, result: Result) -> None:
         """Keep a result in the attributes that end with an underscore."""
         self._same_targets = bool((problem._targets == problem._targets[:1]).all())
+        self._unpenalised = penalises_nothing(problem) and problem.l2 == 0.0
         self._store(result.x, result.intercept, problem)
         self._rows_seen, self._batch = problem.n, None
         self.n_iter_ = result.iterations
@@ -501,7 +519,7 @@ class LinearModel(BaseEstimator):
             lines["data"] += f", {counted(len(self.coef_), 'target')}"
         elif self._target():
             lines["data"] += f", target {self._target()}"
-        lines["penalty"] = self._penalty_text(6)
+        lines["penalty"] = self._penalty_text(6) + self._why_unpenalised()
         if self._scaled:
             lines["scaled"] = SCALED
         if hasattr(self, "classes_"):
@@ -529,7 +547,9 @@ class LinearModel(BaseEstimator):
         """Add to scikit-learn's diagram what the fit was like."""
         if not hasattr(self, "coef_"):
             return diagram
-        fit = as_html("Fitted", self._about(), picture(self.trace_) if hasattr(self, "trace_") else "")
+        fit = as_html(
+            "Fitted", self._about(), picture(self.trace_, self.objective_, self.dual_gap_) if hasattr(self, "trace_") else ""
+        )
         inside, end, after = diagram.rpartition("</body>")
         return inside + fit + end + after if end else diagram + fit
 
@@ -577,6 +597,11 @@ def normalised(weights: Array | None) -> Array | None:
         return weights
     result: Array = weights * (len(weights) / weights.sum())
     return result
+
+
+def _double() -> str:
+    """Return how to have double precision."""
+    return f"use {argument('dtype', 'float64')}" if for_shell() else "hand X in as float64"
 
 
 def alternatives(ways: list[str]) -> str:

@@ -24,6 +24,7 @@ class Hindrances(NamedTuple):
     far: bool = False  # columns are far from zero, beside an intercept
     unlike: bool = False  # columns are of different sizes
     far_targets: bool = False  # and there is no intercept
+    rounding: float = 0.0  # of columns in single precision, beside their spread: with an intercept it is large if they are far
 
     @property
     def of_columns(self) -> str:
@@ -36,9 +37,12 @@ class Hindrances(NamedTuple):
 def find_hindrances(problem: Problem, plain: bool) -> Hindrances:
     """Look at a problem as it was solved; by a ``plain`` algorithm, which does not centre the columns itself."""
     rows, intercept = problem._rows, problem.fit_intercept
-    far = False
+    far, rounding = False, 0.0
     if isinstance(rows, DenseRows):
         means, sizes = column_moments(rows.X, problem._weights)
+        if intercept and problem.dtype == np.float32:
+            beyond = np.divide(np.abs(means), sizes, out=np.zeros(len(sizes)), where=sizes > 0.0)
+            rounding = float(np.finfo(np.float32).eps) * float(beyond.max(initial=0.0))
         far = plain and intercept and are_far(means, sizes, problem.n)
         sizes = sizes if intercept else np.hypot(means, sizes)
     else:  # which would not be sparse if it were centred
@@ -46,4 +50,5 @@ def find_hindrances(problem: Problem, plain: bool) -> Hindrances:
         sizes = np.sqrt(np.asarray(X.multiply(X).mean(axis=0)).ravel())
     sizes = sizes[sizes > 0.0]
     unlike = bool(sizes.max(initial=0.0) > _UNLIKE * sizes.min(initial=np.inf))
-    return Hindrances(far, unlike, not intercept and far_centre(problem._targets, problem.loss, problem._weights) is not None)
+    far_targets = not intercept and far_centre(problem._targets, problem.loss, problem._weights) is not None
+    return Hindrances(far, unlike, far_targets, rounding)

@@ -116,7 +116,7 @@ class CrossValidated(LinearModel):
         self.scores_path_ = scores if multiple else scores[0]
         self._chosen, self._accuracies = r, accuracies[r, k]
         self._warn(self.path_.results[k], problem)
-        self._keep(problem, self.path_.results[k])
+        self._keep(problem.with_regularizer(terms[k]), self.path_.results[k])
 
     def _splits(self, data: Data, classifier: bool) -> list[tuple[Array, Array]]:
         """Return the rows to fit and the rows to hold out, of every fold."""
