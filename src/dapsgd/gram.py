@@ -47,6 +47,7 @@ _ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows ma
 _LITTLE = 0.6  # of what the tolerance asks for, may be rounding; together with the next it is less than all of it
 _GOAL = 0.25  # of the tolerance: an iteration more costs little next to the matrix
 _DEPENDENT = 1e-11  # a share of columns' squares, to which one is a combination of others
+_AFTER_ALL = 10  # iterations from the answer of a linear system: what they do not mend is rounding
 _COPIES = 3  # of the data in double precision, which are made to solve for it
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
@@ -213,7 +214,9 @@ def minimise(
     threads = blas_threads()
     with calm_for(gram.Q.nbytes), shared_passes(threads):
         step = longest_step(gram.norm, np.float64)
-        W = _solution(problem, gram) if is_direct(problem) else x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
+        W = x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
+        if is_direct(problem):
+            W, max_iter = _solution(problem, gram), min(max_iter, _AFTER_ALL)
         scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
         Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
         certified, look_below = has_gap(problem), math.inf
