@@ -464,7 +464,7 @@ def test_a_missing_value_among_the_features_is_said_as_fits_predictions():
     write("holes.csv", np.where(np.arange(N)[:, None] == [2, -1, -1, -1, -1, -1], np.nan, X))
     outcome = call("predict", "model.npz", "holes.csv")
     assert outcome.exit_code == 2
-    assert "line 4, column 'a_1': the value is missing, and every row gets a prediction" in outcome.output
+    assert "line 4, column 'a_1': the value 'nan' counts as missing, and every row gets a prediction" in outcome.output
     assert "--skip-missing" not in outcome.output  # which predict has not
     assert not os.path.exists("predictions.csv")
 
