@@ -1292,3 +1292,39 @@ def test_names_of_other_packages_are_answered_with_ours(model, words):
 def test_only_public_names_are_offered():
     assert [name for name in dir(ds) if not name.startswith("__")] == sorted(ds.__all__)
     assert "__version__" in dir(ds)
+
+
+def times(kind):
+    """Return a function that makes a table of two columns, of numbers or of times, and what is said of times."""
+    days = np.arange(N).astype("M8[D]").astype("M8[ns]")
+    since = days - days[0]
+    if kind == "array":
+        return lambda numbers: np.ones((N, 2)) if numbers else np.column_stack([days, days]), TypeError, "got dtype datetime64"
+    if kind == "differences":
+        return lambda numbers: np.ones((N, 2)) if numbers else np.column_stack([since, since]), TypeError, "got dtype timedelta"
+    if kind in ("lists", "objects"):
+        rows = [[day, day] for day in days]
+        make = list if kind == "lists" else lambda rows: np.array(rows, dtype=object)
+        return lambda numbers: [[1.0, 1.0]] * N if numbers else make(rows), TypeError, "X must hold real numbers; got "
+    frames = pytest.importorskip(kind)
+    table = frames.table if kind == "pyarrow" else frames.DataFrame
+    said = "X must hold numbers only; code columns 'k', 'd' as numbers, or drop them"
+    return lambda numbers: table({"k": np.ones(N), "d": np.ones(N)} if numbers else {"k": days, "d": days}), ValueError, said
+
+
+@pytest.mark.parametrize("kind", ["array", "differences", "lists", "objects", "pandas", "polars", "pyarrow"])
+def test_nothing_but_times_is_refused(kind):
+    make, error, said = times(kind)
+    for model, y in ((DAPRegressor("l1", alpha=0.1), Y), (DAPClassifier("l1", alpha=0.1), Y > 0.0)):
+        with pytest.raises(error, match=said):
+            model.fit(make(numbers=False), y)
+        model.fit(make(numbers=True), y)
+        with pytest.raises(error, match=said):
+            model.predict(make(numbers=False))
+
+
+def test_times_beside_numbers_are_named_alone():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": X[:, 0], "k": pd.date_range("2020", periods=N, tz="UTC")})
+    with pytest.raises(ValueError, match="X must hold numbers only; code column 'k' as numbers, or drop it"):
+        DAPRegressor().fit(frame, Y)
