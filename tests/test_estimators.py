@@ -26,7 +26,7 @@ from sklearn.linear_model import (
     MultiTaskLasso,
     PoissonRegressor,
 )
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -1328,3 +1328,23 @@ def test_times_beside_numbers_are_named_alone():
     frame = pd.DataFrame({"x": X[:, 0], "k": pd.date_range("2020", periods=N, tz="UTC")})
     with pytest.raises(ValueError, match="X must hold numbers only; code column 'k' as numbers, or drop it"):
         DAPRegressor().fit(frame, Y)
+
+
+@pytest.mark.parametrize(("kind", "y"), [(DAPRegressorCV, Y), (DAPClassifierCV, Y > 0.0)])
+def test_weights_that_are_zero_in_a_fold_are_said_to_be_so(kind, y):
+    weights = np.ones(N)
+    weights[N // 2 :] = 0.0
+    way = r"leave out rows that weigh nothing, or shuffle the folds, as by cv=.*KFold\(2, shuffle=True\), or have fewer folds$"
+    for folds, part, fold in (([0, 1], "held out", 1), ([1, 0], "fitted", 1)):
+        halves = np.array_split(np.arange(N), 2)
+        cv = [(halves[folds[0]], halves[folds[1]]), (halves[folds[1]], halves[folds[0]])]
+        said = rf"sample_weight must not be zero in all rows of a fold that are {part}, as in fold {fold} of 2; {way}"
+        with pytest.raises(ValueError, match=said):
+            kind(alphas=2, cv=cv).fit(X, y, weights)
+    assert kind(alphas=2, eps=0.1, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y, weights).alpha_ > 0.0
+
+
+def test_weights_of_classes_that_are_zero_in_a_fold_are_said_to_be_so():
+    y = np.repeat(["a", "b"], [N // 2, N - N // 2])
+    with pytest.raises(ValueError, match="class_weight must not be zero in all rows of a fold that are fitted, as in fold 1"):
+        DAPClassifierCV(alphas=2, cv=KFold(2), class_weight={"b": 0.0}).fit(X, y)

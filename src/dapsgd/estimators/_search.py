@@ -83,6 +83,7 @@ class CrossValidated(LinearModel):
         ratios, multiple = self._ratios()
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
         splits = self._splits(data, classifier)
+        _check_weights(data, splits, classifier)
         score = self._scorer(loss, classifier)
         options = self._options()
         del options["progress"]  # of each fit: here it is that of all together
@@ -322,6 +323,22 @@ class CrossValidated(LinearModel):
             label=self._coefficient_label(),
             target=self._target(),
         )
+
+
+def _check_weights(data: Data, splits: list[tuple[Array, Array]], classifier: bool) -> None:
+    """Raise if all rows of a fold that are fitted, or held out, weigh nothing."""
+    if data.weights is None:
+        return
+    shuffled = f"{'StratifiedKFold' if classifier else 'KFold'}({max(len(splits), 2)}, shuffle=True)"
+    for k, split in enumerate(splits):
+        for rows, part in zip(split, ("that are fitted", "that are held out"), strict=True):
+            if not data.weights[rows].any():
+                of_rows = data.sample_weight is not None and not data.sample_weight[rows].any()
+                which = "sample_weight" if of_rows else "class_weight"
+                raise ValueError(
+                    f"{which} must not be zero in all rows of a fold {part}, as in fold {k + 1} of {len(splits)}; leave out "
+                    f"rows that weigh nothing, or shuffle the folds, as by cv={shuffled}, or have fewer folds"
+                )
 
 
 def errors_of(name: str, scores: Array) -> tuple[str, Array]:
