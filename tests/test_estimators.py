@@ -26,7 +26,7 @@ from sklearn.linear_model import (
     MultiTaskLasso,
     PoissonRegressor,
 )
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -1348,3 +1348,23 @@ def test_weights_of_classes_that_are_zero_in_a_fold_are_said_to_be_so():
     y = np.repeat(["a", "b"], [N // 2, N - N // 2])
     with pytest.raises(ValueError, match="class_weight must not be zero in all rows of a fold that are fitted, as in fold 1"):
         DAPClassifierCV(alphas=2, cv=KFold(2), class_weight={"b": 0.0}).fit(X, y)
+
+
+def test_folds_of_one_class_are_a_warning():
+    y = np.repeat(["a", "b"], [N // 2, N - N // 2])
+    way = r"choice of a strength means little; use cv=StratifiedKFold\(2\), or folds that are shuffled"
+    with pytest.warns(UserWarning, match=f"fitted in folds 1, 2 of 2 are of one class only, so that the {way}") as said:
+        DAPClassifierCV(alphas=2, eps=0.1, cv=[(np.arange(N // 2, N), np.arange(N // 2)), (y == "a", y == "b")]).fit(X, y)
+    assert said[0].filename == __file__
+    lonely = np.array(["a"] + ["b"] * (N - 1))
+    with pytest.warns(UserWarning, match="fold 1 of 3 are of one class only, .*; a class of a single row is not both"):
+        DAPClassifierCV(alphas=2, eps=0.1, cv=KFold(3)).fit(X, lonely)
+
+
+@pytest.mark.filterwarnings("error")
+def test_folds_of_all_classes_are_no_warning():
+    y = np.repeat(["a", "b"], [N // 2, N - N // 2])
+    for cv in (None, StratifiedKFold(2), KFold(2, shuffle=True, random_state=0)):
+        DAPClassifierCV(alphas=2, eps=0.1, cv=cv).fit(X, y)
+    weights = np.where(np.arange(N) % 2 == 0, 1.0, 0.0)  # of one class throughout, of which no folds are the cause
+    DAPClassifierCV(alphas=2, eps=0.1, cv=2).fit(X, np.where(weights > 0.0, "a", "b"), weights)
