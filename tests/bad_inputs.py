@@ -283,6 +283,7 @@ OTHERS = {
     "a one-dimensional sparse array": (lambda: ds.Problem(coo_array(np.ones(3)), Y), (ValueError, TypeError), "X"),
     "an X of words": (lambda: ds.Problem([["a"]], [1.0]), TypeError, "X"),
     "an X of dates": (lambda: ds.Problem(np.zeros((20, 2), "M8[s]"), Y), TypeError, "X"),
+    "dates for an estimator": (lambda: ds.DAPRegressor().fit(np.zeros((20, 2), "M8[s]"), Y), TypeError, "X"),
     "weights of words": (lambda: ds.Problem(X, Y, sample_weight=["a"] * 20), TypeError, "sample_weight"),
     "no gap": (lambda: ds.Problem(X, Y, regularizer=ds.Zero()).duality_gap(np.zeros(6)), ValueError, "duality gap"),
     "an intercept that is not fitted": (lambda: ds.Problem(X, Y).objective(np.zeros(6), 1.0), ValueError, "intercept"),

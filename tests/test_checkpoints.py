@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import dapsgd as ds
 from dapsgd import _files, checkpoints
@@ -216,9 +217,7 @@ def changed(array):
 
 
 OTHERS = {
-    "X": ({"X": changed(X)}, {}),
-    "y": ({"y": changed(Y)}, {}),
-    "sample_weight": ({"sample_weight": changed(np.ones(30))}, {}),
+    "fit_intercept": ({"fit_intercept": True}, {}),
     "loss": ({"loss": ds.Huber(1.0)}, {}),
     "regularizer": ({"regularizer": ds.GroupLasso(0.1, 2)}, {}),
     "l2": ({"l2": 0.2}, {}),
@@ -251,6 +250,44 @@ def test_a_checkpoint_of_another_run_is_refused(name, kept, tmp_path):
     with pytest.raises(ds.CheckpointError, match=f"is of another run: {name} is"):
         ds.solve(ds.Problem(**{**BASE, **of_problem}), checkpoint=path, resume=True, **options)
     assert path.read_bytes() == kept
+
+
+OTHER_DATA = {
+    "X has 30 rows there and 20 here": {"X": X[:20], "y": Y[:20]},
+    "X has 6 columns there and 3 here": {"X": X[:, :3]},
+    "X is dense float64 there and dense float32 here": {"X": X.astype(np.float32)},
+    "X is dense float64 there and sparse float64 here": {"X": csr_array(X)},
+    "X has other values than in the run that is kept": {"X": changed(X), "y": changed(Y)},
+    "y has other values than in the run that is kept": {"y": changed(Y)},
+    "y has 1 column there and 2 here": {"y": np.column_stack([Y, Y]), "regularizer": ds.L1(0.1)},
+    "sample_weight has other values than in the run that is kept": {"sample_weight": changed(np.ones(30))},
+}
+
+
+@pytest.mark.parametrize("said", OTHER_DATA)
+def test_that_data_are_others_is_said_first(said, kept, tmp_path):
+    path = tmp_path / "run.ckpt"
+    path.write_bytes(kept)
+    options = {**RUN, "step": ds.Constant(2e-3)}  # automatic steps follow from the data
+    with pytest.raises(ds.CheckpointError, match=f"is of another run, on other data: {said}; ask for the same"):
+        ds.solve(ds.Problem(**{**BASE, **OTHER_DATA[said]}), "dap-sgd", checkpoint=path, resume=True, **options)
+    assert path.read_bytes() == kept
+
+
+def test_what_follows_from_other_data_is_not_named(tmp_path):
+    path, other = tmp_path / "run.ckpt", ds.Problem(X + 1.0, Y, regularizer=ds.FusedLasso(0.05), fit_intercept=True)
+    ds.solve(ds.Problem(X, Y, regularizer=ds.FusedLasso(0.05), fit_intercept=True), "dap-svrg", checkpoint=path, workers=1)
+    with pytest.raises(ds.CheckpointError, match="on other data: X has other values than in the run that is kept; ask"):
+        ds.solve(other, "dap-svrg", checkpoint=path, resume=True, workers=1)
+    with pytest.raises(ds.CheckpointError, match=r"X has other values .*; algorithm is dap-svrg there and fista here; ask"):
+        ds.solve(other, "fista", checkpoint=path, resume=True)
+
+
+def test_a_loss_that_turns_targets_into_others_is_named(tmp_path):
+    path, labels = tmp_path / "run.ckpt", (Y > 0.0).astype(float)
+    ds.solve(ds.Problem(X, labels), "fista", checkpoint=path)
+    with pytest.raises(ds.CheckpointError, match=r"another run: loss is Squared.* there and Multinomial.* here"):
+        ds.solve(ds.Problem(X, labels, ds.Multinomial()), "fista", checkpoint=path, resume=True)
 
 
 def test_another_strength_is_named(kept, tmp_path):
@@ -293,7 +330,7 @@ def rewritten(content, change, tmp_path):
 
 LIES = {
     "another version of dapsgd": (lambda about, arrays: about.update(dapsgd="9.9"), "version 9.9 of dapsgd"),
-    "another format": (lambda about, arrays: about.update(version=2), "version 2 of checkpoint format"),
+    "another format": (lambda about, arrays: about.update(version=1), "version 1 of checkpoint format"),
     "no checkpoint": (lambda about, arrays: about.update(format="dapsgd model"), "does not say what it is"),
     "no facts": (lambda about, arrays: about.pop("facts"), "facts"),
     "no parts": (lambda about, arrays: about.pop("parts"), "parts"),

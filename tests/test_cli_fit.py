@@ -464,7 +464,7 @@ def test_a_missing_value_among_the_features_is_said_as_fits_predictions():
     write("holes.csv", np.where(np.arange(N)[:, None] == [2, -1, -1, -1, -1, -1], np.nan, X))
     outcome = call("predict", "model.npz", "holes.csv")
     assert outcome.exit_code == 2
-    assert "line 4, column 'a_1': the value is missing, and every row gets a prediction" in outcome.output
+    assert "line 4, column 'a_1': the value 'nan' counts as missing, and every row gets a prediction" in outcome.output
     assert "--skip-missing" not in outcome.output  # which predict has not
     assert not os.path.exists("predictions.csv")
 
@@ -1085,6 +1085,35 @@ def test_a_file_without_names_of_columns_says_that_they_are_taken_in_order():
     done(*FIT)
     write("bare.csv", X, None, None)
     assert "bare.csv has no names of columns: they were taken in order" in done("predict", "model.npz", "bare.csv").stderr
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+def test_in_a_file_without_names_the_target_is_where_it_was(place):
+    table, names = np.insert(X, place, Y, axis=1), [*NAMES[:place], "y", *NAMES[place:]]
+    write("t.csv", table, None, names)
+    done("fit", "t.csv", "--target", "y")
+    expected = done("predict", "model.npz", "t.csv", "--out", "named.csv").stdout
+    write("bare.csv", table, None, None)
+    outcome = done("predict", "model.npz", "bare.csv", "--out", "bare_predictions.csv")
+    assert "R2" in expected
+    assert outcome.stdout == expected.replace("named.csv", "bare_predictions.csv")
+    assert "bare.csv has no names of columns: they were taken in order" in outcome.stderr
+    assert Path("bare_predictions.csv").read_text() == Path("named.csv").read_text()
+
+
+def test_in_a_file_without_names_what_was_dropped_is_where_it_was():
+    write("t.csv", np.column_stack([np.arange(N), X, Y]), None, ["id", *NAMES, "y"])
+    done("fit", "t.csv", "--target", "-1", "--drop", "id")
+    done("predict", "model.npz", "t.csv", "--out", "named.csv")
+    write("bare.csv", np.column_stack([np.arange(N), X, Y]), None, None)
+    assert "R2" in done("predict", "model.npz", "bare.csv").output
+    assert Path("predictions.csv").read_text() == Path("named.csv").read_text()
+
+
+def test_a_file_without_names_and_with_too_many_columns_is_answered_with_what_to_do():
+    models.save(ds.DAPRegressor().fit(X, Y), "model.npz", feature_names=NAMES)
+    said = " ".join(call("predict", "model.npz", "bare.csv").output.split())
+    assert "bare.csv has 7 columns; model.npz has coefficients for 6; write their names in its first line, or take" in said
 
 
 def test_several_shares_of_the_l1_norm_are_chosen_from():

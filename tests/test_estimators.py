@@ -26,7 +26,7 @@ from sklearn.linear_model import (
     MultiTaskLasso,
     PoissonRegressor,
 )
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -1292,3 +1292,79 @@ def test_names_of_other_packages_are_answered_with_ours(model, words):
 def test_only_public_names_are_offered():
     assert [name for name in dir(ds) if not name.startswith("__")] == sorted(ds.__all__)
     assert "__version__" in dir(ds)
+
+
+def times(kind):
+    """Return a function that makes a table of two columns, of numbers or of times, and what is said of times."""
+    days = np.arange(N).astype("M8[D]").astype("M8[ns]")
+    since = days - days[0]
+    if kind == "array":
+        return lambda numbers: np.ones((N, 2)) if numbers else np.column_stack([days, days]), TypeError, "got dtype datetime64"
+    if kind == "differences":
+        return lambda numbers: np.ones((N, 2)) if numbers else np.column_stack([since, since]), TypeError, "got dtype timedelta"
+    if kind in ("lists", "objects"):
+        rows = [[day, day] for day in days]
+        make = list if kind == "lists" else lambda rows: np.array(rows, dtype=object)
+        return lambda numbers: [[1.0, 1.0]] * N if numbers else make(rows), TypeError, "X must hold real numbers; got "
+    frames = pytest.importorskip(kind)
+    table = frames.table if kind == "pyarrow" else frames.DataFrame
+    said = "X must hold numbers only; code columns 'k', 'd' as numbers, or drop them"
+    return lambda numbers: table({"k": np.ones(N), "d": np.ones(N)} if numbers else {"k": days, "d": days}), ValueError, said
+
+
+@pytest.mark.parametrize("kind", ["array", "differences", "lists", "objects", "pandas", "polars", "pyarrow"])
+def test_nothing_but_times_is_refused(kind):
+    make, error, said = times(kind)
+    for model, y in ((DAPRegressor("l1", alpha=0.1), Y), (DAPClassifier("l1", alpha=0.1), Y > 0.0)):
+        with pytest.raises(error, match=said):
+            model.fit(make(numbers=False), y)
+        model.fit(make(numbers=True), y)
+        with pytest.raises(error, match=said):
+            model.predict(make(numbers=False))
+
+
+def test_times_beside_numbers_are_named_alone():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": X[:, 0], "k": pd.date_range("2020", periods=N, tz="UTC")})
+    with pytest.raises(ValueError, match="X must hold numbers only; code column 'k' as numbers, or drop it"):
+        DAPRegressor().fit(frame, Y)
+
+
+@pytest.mark.parametrize(("kind", "y"), [(DAPRegressorCV, Y), (DAPClassifierCV, Y > 0.0)])
+def test_weights_that_are_zero_in_a_fold_are_said_to_be_so(kind, y):
+    weights = np.ones(N)
+    weights[N // 2 :] = 0.0
+    way = r"leave out rows that weigh nothing, or shuffle the folds, as by cv=.*KFold\(2, shuffle=True\), or have fewer folds$"
+    for folds, part, fold in (([0, 1], "held out", 1), ([1, 0], "fitted", 1)):
+        halves = np.array_split(np.arange(N), 2)
+        cv = [(halves[folds[0]], halves[folds[1]]), (halves[folds[1]], halves[folds[0]])]
+        said = rf"sample_weight must not be zero in all rows of a fold that are {part}, as in fold {fold} of 2; {way}"
+        with pytest.raises(ValueError, match=said):
+            kind(alphas=2, cv=cv).fit(X, y, weights)
+    assert kind(alphas=2, eps=0.1, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y, weights).alpha_ > 0.0
+
+
+def test_weights_of_classes_that_are_zero_in_a_fold_are_said_to_be_so():
+    y = np.repeat(["a", "b"], [N // 2, N - N // 2])
+    with pytest.raises(ValueError, match="class_weight must not be zero in all rows of a fold that are fitted, as in fold 1"):
+        DAPClassifierCV(alphas=2, cv=KFold(2), class_weight={"b": 0.0}).fit(X, y)
+
+
+def test_folds_of_one_class_are_a_warning():
+    y = np.repeat(["a", "b"], [N // 2, N - N // 2])
+    way = r"choice of a strength means little; use cv=StratifiedKFold\(2\), or folds that are shuffled"
+    with pytest.warns(UserWarning, match=f"fitted in folds 1, 2 of 2 are of one class only, so that the {way}") as said:
+        DAPClassifierCV(alphas=2, eps=0.1, cv=[(np.arange(N // 2, N), np.arange(N // 2)), (y == "a", y == "b")]).fit(X, y)
+    assert said[0].filename == __file__
+    lonely = np.array(["a"] + ["b"] * (N - 1))
+    with pytest.warns(UserWarning, match="fold 1 of 3 are of one class only, .*; a class of a single row is not both"):
+        DAPClassifierCV(alphas=2, eps=0.1, cv=KFold(3)).fit(X, lonely)
+
+
+@pytest.mark.filterwarnings("error")
+def test_folds_of_all_classes_are_no_warning():
+    y = np.repeat(["a", "b"], [N // 2, N - N // 2])
+    for cv in (None, StratifiedKFold(2), KFold(2, shuffle=True, random_state=0)):
+        DAPClassifierCV(alphas=2, eps=0.1, cv=cv).fit(X, y)
+    weights = np.where(np.arange(N) % 2 == 0, 1.0, 0.0)  # of one class throughout, of which no folds are the cause
+    DAPClassifierCV(alphas=2, eps=0.1, cv=2).fit(X, np.where(weights > 0.0, "a", "b"), weights)

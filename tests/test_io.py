@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import tracemalloc
 
 import numpy as np
@@ -331,7 +332,22 @@ BAD_TEXT = {
     "text.csv": ("a,b,y\n1,2,3\n4,five,6\n", {}, r"line 3, column 'b': 'five' is not a number"),
     "textcolumn.csv": ("a,b,y\nred,2,3\n", {}, r"line 2, column 'a': 'red'.*leave it out with drop$"),
     "missing.csv": ("a,b,y\n1,2,3\n\n4,,6\n", {}, r"line 4, column 'b': the value is missing"),
-    "nan.csv": ("a,b,y\n1,2,3\n4,NaN,6\n", {}, r"line 3, column 'b': the value is missing"),
+    "nan.csv": ("a,b,y\n1,2,3\n4,NaN,6\n", {}, r"line 3, column 'b': the value 'NaN' counts as missing; "),
+    "class none.csv": (
+        "a,b,y\n1,2,none\n4,5,x\n7,8,x\n",
+        {},
+        r"line 2, column 'y': the value 'none' counts as missing; .*if it is a class, give that another name$",
+    ),
+    "late none.csv": (
+        "a,b,y\n1,2,x\n4,5, None\n",
+        {},
+        r"line 3, column 'y': the value 'None' counts as missing; .*if it is a class, give that another name$",
+    ),
+    "number none.csv": (
+        "a,b,y\n1,2,3\n4,5,none\n",
+        {},
+        r"line 3, column 'y': the value 'none' counts as missing; fill it in, or .* with skip_missing=True$",
+    ),
     "inf.csv": ("a,b,y\n1,2,3\n4,inf,6\n", {}, r"line 3, column 'b': 'inf' is not finite"),
     "short.csv": ("a,b,y\n1,2,3\n4,5\n", {}, r"line 3 has 2 fields; there should be 3"),
     "long.csv": ("a,b,y\n1,2,3\n4,5,6,7\n", {}, r"line 3 has 4 fields"),
@@ -698,6 +714,24 @@ def test_damaged_files_never_fail_in_another_way(tmp_path, arrow_always):
                     raise
                 refused += 1
     assert refused > 100
+
+
+def test_a_class_that_is_missing_first_leaves_the_target_text(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n1,NA\n2,up\n3,down\n")
+    data = io.read(path, "y", skip_missing=True)
+    assert (data.y.tolist(), data.skipped) == (["up", "down"], 1)
+
+
+@pytest.mark.parametrize("text", ["none", "NA", "?"])
+def test_text_that_counts_as_missing_is_no_class_in_any_row(tmp_path, arrow_always, text):
+    path = tmp_path / "t.csv"
+    for labels, line in (([text, "up", "down"], 2), (["up", "down", text], 4)):
+        path.write_text("a,y\n" + "".join(f"{k},{label}\n" for k, label in enumerate(labels)))
+        with pytest.raises(
+            ds.FileFormatError, match=rf"line {line}, column 'y': the value '{re.escape(text)}' counts as missing; "
+        ):
+            io.read(path, "y")
 
 
 HOLES = ["sample,tissue,a,b,y", "s0,lung,1,2,3", "s1,skin,,2,3", "s2,skin,5,n/a,3", "s3,lung,7,8,9", "s4,skin,1,1,"]

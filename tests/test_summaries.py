@@ -11,6 +11,7 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import ShuffleSplit
 
 import dapsgd as ds
@@ -59,6 +60,16 @@ def test_text(fit):
     assert f"{np.count_nonzero(result.x)} of 8 are not zero" in str(result)
     assert result.message in lines[-1]
     assert "\n" not in repr(result)
+
+
+def test_one_pass_is_no_passes():
+    X = np.random.default_rng(0).standard_normal((100, 20))
+    y = X @ np.linspace(-1.0, 1.0, 20)
+    with pytest.warns(ConvergenceWarning, match="in 1 pass over the data: "):
+        model = ds.DAPRegressor("l1", 1e-3, algorithm="fista", max_passes=1, tol=1e-9).fit(X, y)
+    assert ", 1 iteration, 1 pass, " in repr(model.result_)
+    path = ds.path(ds.Problem(X, y, regularizer=ds.L1(1.0)), lams=[1.0], algorithm="fista", max_passes=1)
+    assert repr(path) == "Path(1 strength from 1 to 1, 1 pass)"
 
 
 def test_jumps_of_fused_coefficients_are_counted():

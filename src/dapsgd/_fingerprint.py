@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ._jit import is_own
+from ._summaries import counted
 from .rows import is_sparse
 
-__all__ = ["difference", "fact_of", "problem_facts"]
+__all__ = ["difference", "fact_of", "other_data", "problem_facts"]
 
 _BLOCK = 1 << 24  # bytes of an array that are looked at at once
 
@@ -60,12 +61,21 @@ def _feed_code(update: Callable[[Any], None], code: Any) -> None:
 
 
 def problem_facts(problem: Any) -> dict[str, Any]:
-    """Return the fingerprints of a problem, under the names that a user knows its parts by."""
+    """Return the fingerprints of a problem, under the names that a user knows its parts by.
+
+    What others depend on comes first: a loss may turn targets into others.
+    """
+    rows = problem._rows
     return {
-        "X": problem._fact("fingerprint", lambda: fact_of(problem._by_rows if is_sparse(problem._rows) else problem._rows)),
-        "y": fact_of(problem._targets),
-        "sample_weight": fact_of(problem._weights),
+        "size": [problem.n, problem.p],
+        "fit_intercept": problem.fit_intercept,
         "loss": f"{_named(problem.loss)} {fact_of(problem.loss)}",
+        "X": [
+            f"{'sparse' if is_sparse(rows) else 'dense'} {problem.dtype}",
+            problem._fact("fingerprint", lambda: fact_of(problem._by_rows if is_sparse(rows) else rows)),
+        ],
+        "y": [problem._targets.shape[1], fact_of(problem._targets)],
+        "sample_weight": fact_of(problem._weights),
         "regularizer": f"{_named(problem.regularizer)} {fact_of(problem._bound)}",
         "l2": problem.l2,
     }
@@ -85,20 +95,43 @@ def _named(term: Any) -> str:
     return f"{type(term).__name__}({', '.join(numbers)})"
 
 
+def other_data(name: str, there: Any, here: Any) -> str | None:
+    """Return in words how the data of a file differ from those of a problem; None if the fact is not about data.
+
+    Examples
+    --------
+    >>> other_data("size", [100, 6], [200, 6])
+    'X has 100 rows there and 200 here'
+    >>> other_data("y", [1, "0a1b"], [1, "c2d3"])
+    'y has other values than in the run that is kept'
+    """
+    if name == "size":
+        k = int(there[0] == here[0])
+        return f"X has {counted(there[k], ('row', 'column')[k])} there and {here[k]:,} here"
+    if name == "X" and there[0] != here[0]:
+        return f"X is {str(there[0])[:60]} there and {here[0]} here"
+    if name == "y" and there[0] != here[0]:
+        return f"y has {counted(there[0], 'column')} there and {here[0]:,} here"
+    return f"{name} has other values than in the run that is kept" if name in ("X", "y", "sample_weight") else None
+
+
 def difference(name: str, there: Any, here: Any) -> str:
-    """Return how a fact of a file differs from that of a problem, without fingerprints where there are words for it.
+    """Return how another fact of a file differs from that of a problem or a run, without fingerprints.
 
     Examples
     --------
     >>> difference("regularizer", "L1(lam=0.1) 0a1b", "L1(lam=0.2) c2d3")
     'L1(lam=0.1) there and L1(lam=0.2) here'
-    >>> difference("y", "0a1b", "c2d3")
-    '0a1b there and c2d3 here'
+    >>> difference("x0", "0a1b", "c2d3")
+    'another one'
     """
+    if name == "x0":
+        return "another one"
     texts = [str(there), str(here)]
-    if name in ("loss", "regularizer"):
-        words = [text.rpartition(" ")[0] for text in texts]
+    if name in ("loss", "regularizer", "runtime"):
+        words = [text.rpartition(" ")[0] or text for text in texts]
         if words[0] == words[1]:
-            return f"{words[0][:60]} there and here, but not the same: its arrays or its code differ"
+            what = "what it was made with differs" if name == "runtime" else "its arrays or its code differ"
+            return f"{words[0][:60]} there and here, but not the same: {what}"
         texts = words
     return "{} there and {} here".format(*(text[:60] for text in texts))

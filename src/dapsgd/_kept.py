@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 def keep_full(keeper: Keeper, name: str, x0: Array, problem: Problem, monitor: RunMonitor) -> None:
     """Open the checkpoint of an algorithm that looks at all rows."""
     if keeper:
-        keeper.open({"algorithm": name, "x0": fact_of(x0), **problem_facts(problem)})
+        keeper.open({**problem_facts(problem), "algorithm": name, "x0": fact_of(x0)})
         keeper.join("trace", monitor)
 
 
@@ -42,6 +42,7 @@ def keep_plan(plan: Plan, name: str, runtime: Any, seed: Any, problem: Problem, 
     elif isinstance(runtime, Replay):
         order = (runtime.schedule.worker, runtime.schedule.read, runtime.schedule.rows)
     facts = {
+        **problem_facts(problem),  # first: with other data steps and epochs may be others, too
         "algorithm": name,
         "runtime": type(runtime).__name__ + (f" {fact_of(order)}" if order else ""),
         "workers": plan.workers,
@@ -54,7 +55,7 @@ def keep_plan(plan: Plan, name: str, runtime: Any, seed: Any, problem: Problem, 
         "seed": None if seed is None else f"{plan.seed.entropy} {plan.seed.spawn_key}",
         "x0": fact_of(plan.x0),
     }
-    keeper.open({**facts, **problem_facts(problem)})
+    keeper.open(facts)
     keeper.join("trace", monitor)
     if plan.refresh is not None:
         keeper.join("snapshots", plan.refresh)

@@ -156,9 +156,15 @@ def penalty_of(regularizer: Any) -> str:
 
 
 def counted(count: float, one: str, more: str = "") -> str:
-    """Return a number with its noun, in the plural unless it is one."""
+    """Return a number with its noun, in the plural unless it is written as one.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1.00001, "pass", "passes"), counted(2.5, "pass", "passes")
+    ('1 row', '1 pass', '2.5 passes')
+    """
     number = f"{count:,}" if isinstance(count, int) else f"{count:,.0f}" if count >= 1000.0 else f"{count:.4g}"
-    return f"{number} {one if count == 1 else more or one + 's'}"
+    return f"{number} {one if number == '1' else more or one + 's'}"
 
 
 def plain(value: Any) -> str:

@@ -31,7 +31,7 @@ import numpy as np
 from ._arguments import argument
 from ._checks import positive
 from ._files import check_place, replacing, sweep
-from ._fingerprint import difference
+from ._fingerprint import difference, other_data
 from ._team import Team
 from .errors import CheckpointError
 
@@ -39,7 +39,7 @@ __all__ = ["Checkpoint", "Keeper", "Saved", "read_checkpoint"]
 
 Array = np.ndarray[Any, Any]
 
-_FORMAT, _VERSION = "dapsgd checkpoint", 1
+_FORMAT, _VERSION = "dapsgd checkpoint", 2
 _SECONDS = 5.0  # from the end of one checkpoint to the next
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -372,12 +372,17 @@ def _compare(path: Path, about: Any, expected: dict[str, Any]) -> None:
                 "go on with that, or delete the file to start from the beginning"
             )
     facts, wanted = about["facts"], expected["facts"]
-    for name in wanted:
-        if name not in facts or facts[name] != wanted[name]:
-            differs = difference(name, facts.get(name), wanted[name])
-            if name == "step":  # numbers that say nothing to anybody
-                differs = f"another one, as it is with another {argument('max_passes')} if it is automatic"
-            raise CheckpointError(
-                f"{path} is of another run: {name} is {differs}; "
-                f"ask for the same, or give another file, or {argument('resume', False)} to start from the beginning"
-            )
+    name = next((name for name in wanted if name not in facts or facts[name] != wanted[name]), None)
+    if name is None:
+        return
+    what = f"of another run: {name} is {difference(name, facts.get(name), wanted[name])}"
+    data = other_data(name, facts.get(name), wanted[name])
+    if name == "step":  # numbers that say nothing to anybody
+        what = f"of another run: step is another one, as it is with another {argument('max_passes')} if it is automatic"
+    elif data is not None:
+        what = f"of another run, on other data: {data}"
+        if name == "X" and facts.get("algorithm") != wanted["algorithm"]:  # for which X may have been centred
+            what += f"; algorithm is {difference('algorithm', facts.get('algorithm'), wanted['algorithm'])}"
+    raise CheckpointError(
+        f"{path} is {what}; ask for the same, or give another file, or {argument('resume', False)} to start from the beginning"
+    )

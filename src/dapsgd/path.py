@@ -14,6 +14,7 @@ from ._checks import finite_array, flag, positive_integer, suggesting
 from ._halt import end_if_asked
 from ._points import further, kept_points
 from ._progress import counting
+from ._summaries import counted
 from .factored import factored
 from .path_model import PathModel, path_model
 from .problem import Problem
@@ -90,8 +91,8 @@ class Path:
         return len(self.lams)
 
     def __repr__(self) -> str:
-        passes = sum(result.passes for result in self.results)
-        return f"Path({len(self)} strengths from {self.lams[0]:.4g} to {self.lams[-1]:.4g}, {passes:.4g} passes)"
+        passes = counted(sum(result.passes for result in self.results), "pass", "passes")
+        return f"Path({counted(len(self), 'strength')} from {self.lams[0]:.4g} to {self.lams[-1]:.4g}, {passes})"
 
 
 @partial(suggesting, beyond=solve)

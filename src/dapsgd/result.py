@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._checks import non_negative_integer
-from ._summaries import about_result, as_html, as_text, picture
+from ._summaries import about_result, as_html, as_text, counted, picture
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -239,8 +239,8 @@ class Result:
         state = "converged" if self.converged else "not converged"
         accuracy = f"gap {self.gap:.2g}" if np.isfinite(self.gap) else f"residual {self.residual:.2g}"
         return (
-            f"Result({state}: objective {self.objective:.6g}, {accuracy}, {self.iterations} iterations, "
-            f"{self.passes:.4g} passes, {self.seconds:.3g} s, {self.workers} worker{'s' * (self.workers != 1)})"
+            f"Result({state}: objective {self.objective:.6g}, {accuracy}, {counted(self.iterations, 'iteration')}, "
+            f"{counted(self.passes, 'pass', 'passes')}, {self.seconds:.3g} s, {counted(self.workers, 'worker')})"
         )
 
     def __str__(self) -> str:

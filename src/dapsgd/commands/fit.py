@@ -18,6 +18,7 @@ from .._files import check_place
 from .._summaries import plain
 from ..algorithms import ALGORITHMS
 from ..io import Dataset
+from ..io._columns import places_of
 from ..io._formats import check_path, format_of
 from ..io._numbers import is_number, misread
 from ..io._numpy import check_has_target
@@ -332,6 +333,15 @@ def _check_classes(y: Any, names: Sequence[str], loss: str | None, example: _Exa
     raise ValueError(f"--target{name} holds {len(values)} different {what}, too many to be classes{such}; {instead}")
 
 
+def _places(data: Path, reading: dict[str, Any]) -> dict[str, list[int]]:
+    """Return where the targets and what was left out are in a table: another file may have no names to find them by."""
+    look = format_of(data).look
+    if look is None:
+        return {}
+    table, options = look(data, _looking(reading)), make_options(target=reading.get("target"), drop=reading.get("drop"))
+    return {f"{name}_places": places_of(data, name, getattr(options, name), table) for name in ("target", "drop")}
+
+
 def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str, Any], task: str, scaled: bool) -> None:
     from ..models import save
 
@@ -341,6 +351,7 @@ def _save(model: Any, out: Path, data: Path, dataset: Dataset, reading: dict[str
         "target_names": dataset.target_names,
         "zero_based": dataset.zero_based,
         "drop": reading.get("drop"),
+        **_places(data, reading),
         "scaled": scaled,
         "source": data.name,
         "rows": int(dataset.X.shape[0]),

@@ -195,9 +195,13 @@ def _reading(
     if names is not None and looking.features is not None:
         there = targets if targets and set(targets) <= set(names) else None
         return {"features": list(looking.features), "target": there, **how}
-    columns = _in_order(width, p, targets, about.get("drop") or [], kept)
+    # Files that were written before places were kept have names, which may be digits.
+    there, left_out = (about.get(f"{what}_places", known) for what, known in (("target", targets), ("drop", about.get("drop"))))
+    columns = _in_order(width, p, list(there or ()), list(left_out or ()), kept)
     if columns is None:
         by_name = "" if names is None else ", and no names by which to find them"
+        if names is None and looking.features is not None:
+            by_name = "; write their names in its first line, or take out all other columns"
         left = f", {width - len(kept)} without what is kept" if kept else ""
         raise ValueError(f"{data} has {width} columns{left}; {model_path} has coefficients for {p}{by_name}")
     unnamed = "the model" if names is not None else str(data) if looking.features is not None else None
@@ -210,7 +214,7 @@ def _features(model: Any) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def _in_order(width: int, p: int, targets: list[str], drop: list[Any], kept: list[int]) -> dict[str, Any] | None:
+def _in_order(width: int, p: int, targets: list[Any], drop: list[Any], kept: list[int]) -> dict[str, Any] | None:
     """Columns have no names on one side: take them in order, but for what is kept; None if their number does not fit.
 
     Targets, and what was left out in the fit, may be where they were then: as they are, or once what is kept is taken away.

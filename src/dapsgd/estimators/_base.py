@@ -263,8 +263,9 @@ class LinearModel(BaseEstimator):
         else:
             far = f"the residual is {result.residual:.1e}"
         remedy = self._remedy(result)
+        passes = counted(result.passes, "pass", "passes")
         warnings.warn(
-            f"{type(self).__name__} did not reach tol={self.tol:g} in {_plainly(result.passes)} passes over the data: {far}. "
+            f"{type(self).__name__} did not reach tol={self.tol:g} in {passes} over the data: {far}. "
             f"{remedy[0].upper()}{remedy[1:]}",
             ConvergenceWarning,
             stacklevel=4,
@@ -614,8 +615,3 @@ def alternatives(ways: list[str]) -> str:
     """
     *others, last = ways
     return f"{', '.join(others)}, or {last}" if others else last
-
-
-def _plainly(count: float) -> str:
-    """Return a number of passes as a person would write it."""
-    return f"{count:,.0f}" if count >= 100.0 else f"{count:.3g}"

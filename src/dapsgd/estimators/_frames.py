@@ -26,6 +26,8 @@ __all__ = [
     "refuse_unusable",
 ]
 
+_ARROW_NUMBERS = ("int", "uint", "float", "halffloat", "double", "decimal", "bool")
+
 
 @contextmanager
 def naming_text(X: Any) -> Iterator[None]:
@@ -33,17 +35,41 @@ def naming_text(X: Any) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        frame = hasattr(X, "columns") and hasattr(X, "dtypes")
-        kinds = zip(X.columns, X.dtypes, strict=True) if frame else ()
-        # pandas' kinds of columns say what they hold by a letter, polars' by a method.
-        text = [
-            str(name)
-            for name, kind in kinds
-            if not (kind.is_numeric() or str(kind) == "Boolean" if hasattr(kind, "is_numeric") else kind.kind in "biufc")
-        ]
+        text = [name for name, kind in _kinds(X) if not _is_number(kind)]
         if not text or "feature names" in str(error):  # which is about other columns than those it was fitted to
             raise
         raise not_numbers(text) from error
+
+
+def _kinds(X: Any) -> list[tuple[str, Any]]:
+    """Return the names of the columns of a pandas or polars frame, or an Arrow table, with what they hold; none of an array."""
+    if hasattr(X, "column_names"):
+        return list(zip(map(str, X.column_names), X.schema.types, strict=True))
+    frame = hasattr(X, "columns") and hasattr(X, "dtypes")
+    return list(zip(map(str, X.columns), X.dtypes, strict=True)) if frame else []
+
+
+def _is_number(kind: Any) -> bool:
+    """Tell whether a column holds numbers: pandas' kinds say so by a letter, polars' by a method, Arrow's by their names."""
+    if hasattr(kind, "is_numeric"):
+        return bool(kind.is_numeric() or str(kind) == "Boolean")
+    return kind.kind in "biufc" if hasattr(kind, "kind") else str(kind).startswith(_ARROW_NUMBERS)
+
+
+def _is_time(kind: Any) -> bool:
+    """Tell whether a column holds dates, times or what is between them."""
+    if hasattr(kind, "is_temporal"):
+        return bool(kind.is_temporal())
+    return kind.kind in "mM" if hasattr(kind, "kind") else str(kind).startswith(("date", "time", "duration"))
+
+
+def refuse_times(X: Any) -> None:
+    """Raise if there are dates or times: where there is nothing else NumPy takes them for counts of their units."""
+    kinds = _kinds(X)
+    if any(_is_time(kind) for _, kind in kinds):
+        raise not_numbers([name for name, kind in kinds if not _is_number(kind)])
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        raise TypeError(f"X must hold real numbers; got dtype {X.dtype}: code dates and times as numbers, or drop them")
 
 
 def not_numbers(columns: list[str]) -> ValueError:
@@ -74,18 +100,22 @@ def refuse_unusable(X: Any) -> None:
     refuse_masked("X", X)
     refuse_twice(X)
     refuse_flat(X)
+    refuse_times(X)
     refuse_text(X)
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ValueError(f"X must hold real numbers. Complex data not supported; got dtype {X.dtype}")
 
 
 def refuse_text(X: Any) -> None:
-    """Raise if an array or a list of lists has text in its first row: NumPy would take digits for numbers."""
+    """Raise if an array or a list of lists has text or dates in its first row: NumPy would take digits for numbers."""
     listed = isinstance(X, (list, tuple))
     if not (listed or (isinstance(X, np.ndarray) and X.dtype.kind in "USO" and X.ndim == 2)) or len(X) == 0:
         return
     row = X[0] if not listed or isinstance(X[0], (list, tuple, np.ndarray)) else ()
     text = next((value for value in row if isinstance(value, (str, bytes))), None)
+    time = next((value for value in row if isinstance(value, (np.datetime64, np.timedelta64))), None)
+    if time is not None:
+        raise TypeError(f"X must hold real numbers; got {time!r}: code its column as numbers, or drop it")
     if text is not None:
         raise ValueError(f"X must hold numbers only; got the text {str(text)!r}: code its column as numbers, or drop it")
 

@@ -84,6 +84,9 @@ class CrossValidated(LinearModel):
         ratios, multiple = self._ratios()
         grids = np.stack([self._grid(problem, ratio) for ratio in ratios])
         splits = self._splits(data, classifier)
+        _check_weights(data, splits, classifier)
+        if classifier:
+            _warn_of_one_class(data, splits)
         score = self._scorer(loss, classifier)
         options = self._options()
         del options["progress"]  # of each fit: here it is that of all together
@@ -324,6 +327,41 @@ class CrossValidated(LinearModel):
             label=self._coefficient_label(),
             target=self._target(),
         )
+
+
+def _check_weights(data: Data, splits: list[tuple[Array, Array]], classifier: bool) -> None:
+    """Raise if all rows of a fold that are fitted, or held out, weigh nothing."""
+    if data.weights is None:
+        return
+    shuffled = f"{'StratifiedKFold' if classifier else 'KFold'}({max(len(splits), 2)}, shuffle=True)"
+    for k, split in enumerate(splits):
+        for rows, part in zip(split, ("that are fitted", "that are held out"), strict=True):
+            if not data.weights[rows].any():
+                of_rows = data.sample_weight is not None and not data.sample_weight[rows].any()
+                which = "sample_weight" if of_rows else "class_weight"
+                raise ValueError(
+                    f"{which} must not be zero in all rows of a fold {part}, as in fold {k + 1} of {len(splits)}; leave out "
+                    f"rows that weigh nothing, or shuffle the folds, as by cv={shuffled}, or have fewer folds"
+                )
+
+
+def _warn_of_one_class(data: Data, splits: list[tuple[Array, Array]]) -> None:
+    """Warn if there are folds that are fitted to one class only, which any strength does equally well."""
+    classes = np.unique(data.y, return_inverse=True)[1]
+    heavy = np.ones(len(classes), bool) if data.weights is None else data.weights > 0.0
+    bad = [k + 1 for k, (train, _) in enumerate(splits) if len(np.unique(classes[train][heavy[train]])) == 1]
+    if not bad or len(np.unique(classes[heavy])) == 1:  # of which the folds are not the cause
+        return
+    which = ", ".join(map(str, bad[:5])) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
+    count = max(len(splits), 2)
+    way = f"use cv=StratifiedKFold({count}), or folds that are shuffled, as by cv=KFold({count}, shuffle=True)"
+    if np.bincount(classes).min() == 1:
+        way = "a class of a single row is not both fitted and held out: have more rows of it, or leave it out"
+    warnings.warn(
+        f"the rows that are fitted in fold{'s' * (len(bad) > 1)} {which} of {len(splits)} are of one class only, so that the "
+        f"choice of a strength means little; {way}",
+        stacklevel=4,
+    )
 
 
 def errors_of(name: str, scores: Array) -> tuple[str, Array]:

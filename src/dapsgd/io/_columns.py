@@ -11,9 +11,9 @@ from .._arguments import argument
 from .._checks import meant, rename_hint
 from ..errors import FileFormatError
 from ._numbers import is_number
-from ._source import Column, Options, listed
+from ._source import Column, Options, Table, listed
 
-__all__ = ["Picked", "pick", "pick_kept"]
+__all__ = ["Picked", "pick", "pick_kept", "places_of"]
 
 
 _INDEX = re.compile(r"__index_level_\d+__")  # as pandas calls one without a name
@@ -77,6 +77,11 @@ def pick_kept(path: Path, names: Sequence[str] | None, count: int, keep: Sequenc
             f"{argument('keep')} must name columns with different names; rename some of {listed(titles)} in {path}"
         )
     return kept, titles
+
+
+def places_of(path: Path, option: str, columns: Sequence[Column], table: Table) -> list[int]:
+    """Return the positions of the columns that an option names."""
+    return [_find(path, option, column, table.names, table.width) for column in columns]
 
 
 def _shown(names: Sequence[str] | None, j: int) -> str:

@@ -51,7 +51,7 @@ def open_source(path: Path, options: Options) -> Source:
     _check_width(path, layout, options)
     picked = pick(path, layout.names, layout.width, options, layout.first)
     _check_columns(path, layout, picked)
-    text = len(picked.targets) == 1 and not layout.could_be_number(layout.first[picked.targets[0]])
+    text = len(picked.targets) == 1 and not layout.could_be_number(_first_value(path, layout, picked.targets[0]))
     wanted = (*picked.features, *picked.targets)
     skipped = Skipped([str(layout.name(j)) for j in wanted])
 
@@ -169,6 +169,14 @@ def _rows(path: Path, lines: Iterator[str], layout: Layout) -> Iterator[tuple[li
         yield row, line
 
 
+def _first_value(path: Path, layout: Layout, j: int) -> str:
+    """Return the first field of a column that is not missing, the very first if all are."""
+    if not is_missing(layout.first[j]):
+        return layout.first[j]
+    with open_lines(path, layout.encoding, layout.skip_lines) as (lines, _):
+        return next((row[j] for row, _ in _rows(path, lines, layout) if not is_missing(row[j])), layout.first[j])
+
+
 def _check_empty(path: Path, layout: Layout, picked: Picked) -> None:
     """Look for columns without any value; they are named, as leaving out rows would leave nothing."""
     empty = [j for j in (*picked.features, *picked.targets) if is_missing(layout.first[j])]
@@ -212,11 +220,16 @@ def _parse(path: Path, layout: Layout, picked: Picked, text: bool, rows: list[li
     X, kept = numbers(picked.features), [[row[j] for row in rows] for j in picked.kept]
     if text:
         labels = np.array([row[picked.targets[0]].strip() for row in rows], dtype=object)
-        if not all(labels):
-            line = lines[list(labels).index("")]
-            raise missing_value(f"{path}: line {line}, column {_column(layout, picked.targets[0])}", of_target=True)
+        if _has_missing(labels):
+            k = next(k for k, label in enumerate(labels) if is_missing(label))
+            where = f"{path}: line {lines[k]}, column {_column(layout, picked.targets[0])}"
+            raise missing_value(where, of_target=True, text=labels[k], classes=True)
         return Block(X, labels, kept)
     return Block(X, _shaped(numbers(picked.targets)) if picked.targets else None, kept)
+
+
+def _has_missing(labels: Array) -> bool:
+    return any(map(is_missing, set(labels)))
 
 
 def _shaped(y: Array) -> Array:
@@ -231,7 +244,7 @@ def _check_number(path: Path, layout: Layout, picked: Picked, j: int, field: str
     """Refuse what is no number, with advice that suits a feature or a target."""
     where = f"{path}: line {line}, column {_column(layout, j)}"
     if is_missing(field):
-        raise missing_value(where, j in picked.targets)
+        raise missing_value(where, j in picked.targets, field)
     if j in picked.features and _is_truth(layout.first[j]):
         if not _is_truth(field):
             raise FileFormatError(f"{where}: {field[:40]!r} is not True or False, as the column begins; correct it")
@@ -303,7 +316,7 @@ def _from_batch(batch: Any, features: int, text: bool) -> Block:
     y: Array | None
     if text:
         y = np.array([label.strip() for label in arrays[-1]], dtype=object)
-        whole = bool(np.isfinite(X).all()) and all(y)
+        whole = bool(np.isfinite(X).all()) and not _has_missing(y)
     else:
         y = _shaped(np.column_stack(arrays[features:])) if len(arrays) > features else None
         whole = bool(np.isfinite(X).all()) and (y is None or bool(np.isfinite(y).all()))

@@ -233,11 +233,13 @@ class EmptyColumnError(UnusableError):
     """A column has no value in any row."""
 
 
-def missing_value(where: str, of_target: bool) -> MissingValueError:
-    """Return the error that a value is missing; to leave out the column is no way out if it is the target."""
+def missing_value(where: str, of_target: bool, text: str = "", classes: bool = False) -> MissingValueError:
+    """Return the error that a value is missing, or that a text counts as that; the target is no column to leave out."""
     rows, column = argument("skip_missing", True), argument("drop")
     otherwise = "" if of_target else f", or the column with {column}"
-    return MissingValueError.of(f"{where}: the value is missing", f"fill it in, or leave out such rows with {rows}{otherwise}")
+    what = f"value {text.strip()[:40]!r} counts as missing" if text.strip() else "value is missing"
+    renamed = "; if it is a class, give that another name" if classes and text.strip() else ""
+    return MissingValueError.of(f"{where}: the {what}", f"fill it in, or leave out such rows with {rows}{otherwise}{renamed}")
 
 
 def empty_columns(path: Path, features: Sequence[Column], targets: Sequence[Column]) -> EmptyColumnError:
