@@ -33,13 +33,13 @@ __all__ = ["FEW_COLUMNS", "Bound", "Gram", "make_gram", "minimise"]
 
 Array = np.ndarray[Any, Any]
 
-_BLOCK = 1024  # rows that BLAS adds up in the data's own precision; the sums of blocks are added in double precision
+_BLOCK, _BLOCK_SINGLE = 1024, 2048  # rows that BLAS adds up in the data's own precision; sums of blocks are added in double
 _TIGHTER = 0.3
 _CLOSER, _MUCH_CLOSER = 0.5, 0.05  # than when the gap was last looked at, which costs more than an iteration
 _STEEP = 1e-3  # the least share of the largest eigenvalue in the smallest, from which on its momentum is the best
 _SMALL = 128  # columns: all eigenvalues are found as fast as one
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
-_SPANS, _FEWEST_SPANS = 16, 4  # of rows, each with sums of its own: so many that no thread waits long for the other
+_SPANS, _FEWEST_SPANS = 8, 4  # of rows, each with sums of its own: so many that no thread waits long for the other
 _ROWS_PER_COLUMN = 5
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
 _ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
@@ -126,7 +126,7 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
     n, p = problem.n, problem.p
     even = bool((weights == weights[0]).all())
     # Blocks stay in the cache, and have many more rows than columns, so that adding their sums costs little.
-    largest = max(_BLOCK, _ROWS_PER_COLUMN * p) if problem.dtype == np.float64 else _BLOCK
+    largest = max(_BLOCK, _ROWS_PER_COLUMN * p) if problem.dtype == np.float64 else _BLOCK_SINGLE
     # Threads with a span of rows each are faster than those of BLAS on one block after the other.
     count = min(_SPANS, n // max(_BLOCK, _ROWS_PER_COLUMN * p))
     if count < _FEWEST_SPANS or n * p * p > count * _WORK or blas_threads() == 1:
