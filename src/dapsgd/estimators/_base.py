@@ -58,7 +58,7 @@ from ._frames import (
     refuse_unusable,
 )
 from ._hindrances import Hindrances, find_hindrances
-from ._origin import Origin, far_centre, near
+from ._origin import Origin, far_centre, loses_digits, near
 from ._penalties import make_penalty
 from ._stream import Stream, take_batch
 
@@ -185,11 +185,12 @@ class LinearModel(BaseEstimator):
     def _pose_near(self, X: Any, targets: Array, loss: Any, weights: Array | None) -> tuple[Problem, Origin]:
         """Return the same problem where its columns and targets are near zero, and where that is.
 
-        Targets are moved before they take the precision of X. Columns are only for algorithms that do not do so themselves.
+        Targets are moved before they take the precision of X. Columns are only for algorithms that do not do so themselves, and
+        where single precision would not do.
         """
         centre = far_centre(targets, loss, weights) if flag("fit_intercept", self.fit_intercept) else None
         problem = self._pose(X, targets if centre is None else targets - centre, loss, weights)
-        problem, means = near(problem) if self._is_plain() else (problem, None)
+        problem, means = near(problem) if self._is_plain() or loses_digits(problem, self.tol) else (problem, None)
         return problem, Origin(means, centre, isinstance(loss, Multinomial))
 
     def _is_plain(self) -> bool:

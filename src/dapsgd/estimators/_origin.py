@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,11 +18,16 @@ from ..problem import Problem
 from ..result import Result
 from ..rows import DenseRows, is_mapped
 
-__all__ = ["Origin", "far_centre", "near"]
+__all__ = ["Origin", "far_centre", "loses_digits", "near"]
 
 Array = np.ndarray[Any, Any]
 
 _FAR = 10.0  # times their spread: where targets cost accuracy, and every algorithm for the Huber loss many steps
+
+
+_SOME = 1000  # rows, which tell roughly where columns are
+_SHARE = 0.1  # of the tolerance may be rounding,
+_FINEST = 1e-5  # and no tolerance in single precision is finer
 
 
 class Origin(NamedTuple):
@@ -79,6 +85,18 @@ def near(problem: Problem) -> tuple[Problem, Array | None]:
     except OutOfMemoryError:
         return problem, None
     return problem.with_rows(DenseRows(less(rows.X, means), True), problem._targets, problem._weights, problem.shape), means
+
+
+def loses_digits(problem: Problem, tol: Any) -> bool:
+    """Tell whether columns in single precision are so far from zero that gradients are not good enough for a tolerance."""
+    rows = problem._rows
+    if not (problem.fit_intercept and isinstance(rows, DenseRows) and problem.dtype == np.float32):
+        return False
+    some = rows.X[:: max(1, problem.n // _SOME)]
+    means, spreads = column_moments(some, np.ones(len(some)))
+    beyond = np.divide(np.abs(means), spreads, out=np.zeros(problem.p), where=spreads > 0.0)
+    finest = max(float(tol), _FINEST) if isinstance(tol, numbers.Real) else _FINEST
+    return float(np.finfo(np.float32).eps) * float(beyond.max(initial=0.0)) > _SHARE * finest
 
 
 def far_centre(targets: Array, loss: Any, weights: Array | None) -> Array | None:
