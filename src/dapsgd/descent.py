@@ -25,7 +25,19 @@ from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
 from .rows import inner
 
-__all__ = ["Blocks", "ColumnModel", "GramModel", "Model", "Part", "Units", "blocks_of", "descend", "make_units", "unit_handle"]
+__all__ = [
+    "MEMORY",
+    "Blocks",
+    "ColumnModel",
+    "GramModel",
+    "Model",
+    "Part",
+    "Units",
+    "blocks_of",
+    "descend",
+    "make_units",
+    "unit_handle",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +49,7 @@ _TURNS = 200  # of signs in a jump; after so many, sweeps choose them better
 _DEPENDENT = 1e-9  # a share of a column's square, to which it is a combination of others
 _ROUNDING, _RIDGE = 1e-13, 1e-8  # shares of the diagonal: for any columns, and for those that depend on each other
 _NULL = 1e-10  # a share of the largest eigenvalue of their products, at which columns cancel each other
-_MEMORY = 5  # sweeps from which the next points are extrapolated
+MEMORY = 5  # sweeps from which the next points are extrapolated
 _BETWEEN = 10  # sweeps over the units that are not zero, until one over all
 _FULL = 10  # sweeps over all units at first, which choose those
 _MOST_STEPS = 20  # on a unit of several rows, before the next one has its turn
@@ -131,7 +143,7 @@ def descend(model: Model, penalty: Callable[[Array], float], tol: float, max_swe
         since += 1
         if since >= _BEFORE_JUMP and (_are_steady(seen) or since >= _LATEST_JUMP) and model.jump(tol):
             seen, since = [], 0
-        elif len(seen) > _MEMORY:
+        elif len(seen) > MEMORY:
             new = _extrapolate(seen)
             if new is not None and model.value(new) + penalty(new[0]) < model.value(model.state) + penalty(model.state[0]):
                 for part, better in zip(model.state, new, strict=True):

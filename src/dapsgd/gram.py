@@ -41,6 +41,7 @@ _SMALL = 128  # columns: all eigenvalues are found as fast as one
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
 _SPANS, _FEWEST_SPANS = 8, 4  # of rows, each with sums of its own: so many that no thread waits long for the other
 _ROWS_PER_COLUMN = 5
+_QUICK = 1 << 27  # multiplications: some ms, in which threads of BLAS would mostly wait for each other
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
 _ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
 _ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows may be off, before blocks are added up
@@ -97,6 +98,12 @@ def make_gram(problem: Problem) -> Gram:
     """Look at the data once, or again if its columns or targets are so far from zero that digits are lost; it must be dense."""
     p = problem.p
     require_memory(3 * 8 * p * p, f"the Gram matrix of {p} columns", "use another algorithm, such as 'fista'")
+    with single_threaded_blas() if problem.n * p * p < _QUICK else nullcontext():
+        return _make_gram(problem)
+
+
+def _make_gram(problem: Problem) -> Gram:
+    p = problem.p
     weights = problem._weights.astype(np.float64) * (problem.loss.curvature / problem.n)
     total = float(weights.sum())
     sums = _add_up(problem, weights)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._points import Point, recall, remember
 from .columns import RoughColumns, SparseColumns
-from .descent import ColumnModel, GramModel, Part, descend
+from .descent import MEMORY, ColumnModel, GramModel, Part, descend
 from .free import make_border
 from .losses import is_quadratic
 from .spaces import find_space
@@ -235,7 +235,8 @@ class Search:
             single = ColumnModel(part, self._columns, self._free_columns, weights, self._space.ridge, slopes, before, at_free)
             new, sweeps = descend(single, self._penalty, tol, self._most_sweeps())
             move = new - before
-            shift, along, self._sweeps = single.state[2], single.along, sweeps
+            shift, self._sweeps = single.state[2], sweeps
+            along = single.along if sweeps is not None and sweeps <= MEMORY else None  # else rounding may have been added up
             if sweeps is None:
                 self._weights = np.zeros_like(weights)  # to have a matrix made for those who are not content only
         else:
