@@ -300,7 +300,9 @@ def test_a_fold_without_weight_is_refused():
     weights = np.ones(len(Y))
     weights[:10] = 0.0
     folds = [(np.arange(10), np.arange(10, len(Y)))]
-    with pytest.raises(ValueError, match="sample_weight must not be zero everywhere"):
+    with pytest.raises(
+        ValueError, match="sample_weight must not be zero in all rows of a fold that are fitted, as in fold 1 of 1"
+    ):
         ds.DAPRegressorCV("l1", cv=folds, alphas=3).fit(NEAR, Y, sample_weight=weights)
 
 

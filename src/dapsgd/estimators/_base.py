@@ -302,7 +302,7 @@ class LinearModel(BaseEstimator):
 
     def _is_too_far(self) -> bool:
         """Tell whether columns in single precision are so far from zero that the last fit could not reach the tolerance."""
-        return self._hindrances.rounding > self.tol
+        return self._hindrances.rounding > max(self.tol, _SINGLE)
 
     def _why_zero(self) -> str:
         """Return why all coefficients are zero, and what to do; nothing if one is not, or if it is not the penalty's doing."""
