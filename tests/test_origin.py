@@ -195,6 +195,13 @@ def test_a_search_on_data_far_from_zero():
 # What is left to do.
 
 
+def test_a_large_constant_column_in_single_precision():
+    X = np.insert(NEAR, 5, 1e9, axis=1).astype(np.float32)
+    model = DAPRegressorCV("fused_lasso", alphas=[1.0, 0.05, 0.0], cv=3).fit(X, Y)
+    assert model.result_.converged
+    assert model.score(X, Y) > 0.9
+
+
 @pytest.mark.parametrize("penalty", ["l1", "fused_lasso"])
 @pytest.mark.parametrize("offset", [1e3, 1e4, 1e5])
 def test_columns_in_single_precision_may_be_far_from_zero(offset, penalty):

@@ -94,7 +94,10 @@ def loses_digits(problem: Problem, tol: Any) -> bool:
         return False
     some = rows.X[:: max(1, problem.n // _SOME)]
     means, spreads = column_moments(some, np.ones(len(some)))
-    beyond = np.divide(np.abs(means), spreads, out=np.zeros(problem.p), where=spreads > 0.0)
+    usual = (
+        float(np.median(spreads[spreads > 0.0])) if spreads.any() else 1.0
+    )  # beside which a constant column is large, or not
+    beyond = np.abs(means) / np.where(spreads > 0.0, spreads, usual)
     finest = max(float(tol), _FINEST) if isinstance(tol, numbers.Real) else _FINEST
     return float(np.finfo(np.float32).eps) * float(beyond.max(initial=0.0)) > _SHARE * finest
 
