@@ -110,6 +110,41 @@ def test_columns_of_very_different_scale(scale):
         assert run.gap <= 1e-8 * run.objective
 
 
+def spy_on_gram(monkeypatch):
+    """Have Gram matrices of every size in single precision; return a list of whether those that are made are."""
+    made, plain = [], columns.DenseColumns.gram
+
+    def gram(self, weights, since=0, roughly=False):
+        made.append(roughly)
+        return plain(self, weights, since, roughly)
+
+    monkeypatch.setattr(search, "_COSTLY", 1)
+    monkeypatch.setattr(columns.DenseColumns, "gram", gram)
+    return made
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("regularizer", [ds.L1(0.01), ds.GroupLasso(0.01, 4), ds.FusedLasso(0.01), ds.ElasticNet(0.01, 0.5)])
+def test_what_a_matrix_in_single_precision_gets_wrong_is_corrected(regularizer, intercept, monkeypatch):
+    made = spy_on_gram(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 20)) @ (np.eye(20) + 0.5 * rng.standard_normal((20, 20)))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(80)
+    check(ds.Problem(X, y, ds.Squared(), regularizer, fit_intercept=intercept), "working-set", 1e-9, tol=1e-10)
+    assert made[0]
+
+
+def test_where_single_precision_does_not_do_a_matrix_is_exact(monkeypatch):
+    made = spy_on_gram(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    X = np.hstack([X, X + 1e-3 * rng.standard_normal(X.shape)])
+    y = X @ rng.standard_normal(12) + 1e3 * (X[:, 6:] - X[:, :6]) @ rng.standard_normal(6) + rng.standard_normal(80)
+    run = ds.solve(ds.Problem(X, y, regularizer=ds.L1(1e-4)), "working-set", tol=1e-8)
+    assert run.converged
+    assert made == [True, False]
+
+
 def test_columns_one_by_one(monkeypatch):
     monkeypatch.setattr(search, "_SMALL", 4)
     rng = np.random.default_rng(8)
