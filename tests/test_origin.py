@@ -346,6 +346,14 @@ def test_a_constant_column_says_nothing_beside_an_intercept(penalty, value, plac
     assert model.intercept_ == pytest.approx(plain.intercept_, rel=1e-6)
 
 
+def test_a_constant_column_goes_back_to_zero_where_l2_asks_it_to():
+    X = np.insert(NEAR, 5, 3.0, axis=1)
+    problem = ds.Problem(X, Y, regularizer=ds.L1(0.0), l2=0.1, fit_intercept=True)
+    run = ds.solve(problem, "working-set", x0=np.ones(P + 1), tol=1e-8)
+    assert run.converged
+    assert run.x[5] == pytest.approx(0.0, abs=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["poisson", "huber", "logistic"])
 def test_so_it_does_with_other_losses(loss):
     rng = np.random.default_rng(0)

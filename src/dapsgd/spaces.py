@@ -126,7 +126,8 @@ class Plain:
         p, q = self._problem.p, self._problem._targets.shape[1]
         flat = gradient.reshape(len(gradient), q).astype(np.float64)
         slopes = flat[:p] - np.outer(self._means, flat[p:].sum(axis=0))
-        slopes[self._flat] = 0.0  # but for rounding
+        if self.ridge == 0.0:
+            slopes[self._flat] = 0.0  # but for rounding
         return slopes, flat[p:]
 
     def prox(self, z: Array) -> Array:
