@@ -45,10 +45,9 @@ def test_without_l2_norms_have_a_gap(loss, regularizer):
     check_gap(cases.problem(loss, regularizer, n=60, seed=3, l2=0.0), tight=1e-5)
 
 
-@pytest.mark.parametrize("regularizer", ["l1", "fused_lasso"])
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))
-def test_a_gap_that_need_not_be_exact_is_no_larger_and_never_taken_for_a_small_one(loss, regularizer):
-    problem = cases.problem(loss, regularizer, n=60, seed=3, l2=0.0)
+def test_a_gap_that_need_not_be_exact_is_never_taken_for_a_small_one(loss):
+    problem = cases.problem(loss, "fused_lasso", n=60, seed=3, l2=0.0).with_regularizer(ds.FusedLasso(0.05))
     rng, estimates = np.random.default_rng(0), 0
     for size in (0.0, 0.01, 0.1, 1.0):
         x = size * rng.standard_normal(problem.shape)
@@ -56,12 +55,28 @@ def test_a_gap_that_need_not_be_exact_is_no_larger_and_never_taken_for_a_small_o
         whole = duality_gap(problem, *known, math.inf)
         for enough in (0.0, 0.2 * whole, 0.6 * whole, 0.9 * whole, 2.0 * whole):
             found = duality_gap(problem, *known, enough)
-            if found <= enough or regularizer == "l1":
-                assert found <= whole * (1.0 + 1e-9)
             if found <= enough:
                 assert found == pytest.approx(whole, rel=1e-9)
-            estimates += found < 0.999 * whole
-    assert estimates > 0 or loss != "logistic"  # squares have the gap itself
+            estimates += found != whole
+    assert estimates > 0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_conjugate_is_that_of_the_value(loss):
+    loss, rng = cases.losses()[loss], np.random.default_rng(0)
+    joint = getattr(loss, "joint", False)
+    for _ in range(50):
+        if joint:
+            pred, y = rng.standard_normal(3), np.eye(3)[rng.integers(3)]
+            slope, other = np.empty(3), rng.standard_normal(3)
+            loss.gradient(pred, y, slope)
+        else:
+            pred, other = 2.0 * rng.standard_normal(2)
+            y = 1.0 if isinstance(loss, ds.Poisson) else rng.choice([-1.0, 1.0])
+            slope = loss.derivative(pred, y)
+        conjugate = loss.conjugate(slope, y)
+        assert loss.value(pred, y) + conjugate == pytest.approx(np.vdot(pred, slope), abs=1e-12)
+        assert loss.value(other, y) + conjugate >= np.vdot(other, slope) - 1e-12
 
 
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"multinomial"}))

@@ -306,9 +306,34 @@ class Method(Forwards):
         return 2.0
 
 
+class Dual(Forwards):
+    def conjugate(self, slope, y):
+        return slope * (slope / (4.0 * self.scale) + y)
+
+
+class Other(Forwards):
+    def conjugate(self, slope, y):
+        return slope * slope
+
+
+class Silent(Forwards):
+    def conjugate(self, slope, y):
+        pass
+
+
+def test_a_loss_with_a_conjugate_has_a_duality_gap():
+    run = ds.solve(ds.Problem(X, Y, Dual(1.0), ds.L1(0.1)), tol=1e-8)
+    same = ds.solve(ds.Problem(X, Y, ds.Squared(), ds.L1(0.1)), tol=1e-8)
+    assert run.converged
+    assert 0.0 <= run.gap <= 1e-8 * run.objective
+    assert run.objective == pytest.approx(same.objective, rel=1e-7)
+
+
 @pytest.mark.parametrize(
     ("loss", "error", "words"),
     [
+        (Other(1.0), ValueError, r"Other.conjugate is not that of Other.value: at the slope .* must be pred \* slope - value"),
+        (Silent(1.0), TypeError, r"Silent.conjugate must return a number; it returned nothing"),
         (Forgetful(1.0), TypeError, r"Forgetful.derivative must return a number; it returned nothing"),
         (NotANumber(1.0), ValueError, r"NotANumber.value must be finite around the targets"),
         (Concave(1.0), ValueError, r"Concave must be convex: derivative falls by 2 per unit of pred"),

@@ -54,6 +54,28 @@ def try_loss(loss: Any, targets: Array) -> None:
     if len(wrong) > 0.1 * points:  # at a kink they may differ
         raise ValueError(f"{name}.derivative is not that of {name}.value: {wrong[0]}")
     _try_curvature(loss, few)
+    if hasattr(kind, "conjugate"):
+        _try_conjugate(loss, few)
+
+
+def _try_conjugate(loss: Any, targets: list[float]) -> None:
+    """Raise if a conjugate is not that of the value: both add up to the product of a prediction and the slope there."""
+    name = type(loss).__name__
+    for y in targets:
+        for pred in (y + shift * (1.0 + abs(y)) for shift in (-1.7, -0.31, 0.23, 1.3)):
+            try:
+                value, slope = _number(loss, "value", pred, y), _number(loss, "derivative", pred, y)
+                given = _number(loss, "conjugate", slope, y)
+            except _NoReturnError as error:
+                raise TypeError(str(error)) from None
+            except Exception:  # it is not defined there, or for compiled code only
+                continue
+            wanted = pred * slope - value
+            if math.isfinite(wanted) and not abs(given - wanted) <= 1e-6 * (1.0 + abs(pred * slope) + abs(value)):
+                raise ValueError(
+                    f"{name}.conjugate is not that of {name}.value: at the slope {slope:.4g}, that of pred={pred:.4g} and "
+                    f"y={y:.4g}, it is {given:.4g} and must be pred * slope - value = {wanted:.4g}"
+                )
 
 
 def _try_curvature(loss: Any, targets: list[float]) -> None:

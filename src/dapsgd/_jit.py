@@ -53,6 +53,7 @@ _METHODS = {
     "value": 2,  # of a loss; a regulariser's value is only called from Python
     "derivative": 2,
     "second_derivative": 2,
+    "conjugate": 2,
     "gradient": 3,
     "prox": 3,
     "prox_unit": 4,  # of a regulariser that falls into units

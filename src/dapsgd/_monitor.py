@@ -12,7 +12,7 @@ import numpy as np
 
 from ._halt import end_if_asked
 from ._progress import bar
-from .dual import duality_gap, has_gap
+from .dual import compile_for, duality_gap, has_gap
 from .errors import DivergenceError, NumbersTooLargeError
 from .lam_max import best_constant
 from .result import Trace
@@ -111,6 +111,8 @@ class RunMonitor:
         # What the run goes on to where no gap is known, if that is possible; `tol` decides whether it has converged.
         self._residual_tol = min(tol, max(_CLOSER * tol, _ROUNDING * float(np.finfo(x0.dtype).eps))) if closer else tol
         self._has_gap = has_gap(problem)
+        if self._has_gap:
+            compile_for(problem)
         self._strict = strict  # ask for a small residual as well, where the gap alone would do
         self._residuals = residuals or strict or not self._has_gap
         self._snapshots = snapshots

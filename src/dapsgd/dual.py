@@ -20,6 +20,7 @@ import numpy as np
 
 from . import rows as _rows
 from ._calls import has_trait
+from ._jit import run
 from ._passes import sum_over_rows
 from .losses import Multinomial, is_quadratic
 from .regularizers import Box, ElasticNet, FusedLasso
@@ -27,7 +28,7 @@ from .regularizers import Box, ElasticNet, FusedLasso
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["constant", "dual_of_quadratic", "duality_gap", "has_gap", "ignores_constants", "needs_row_sums"]
+__all__ = ["compile_for", "constant", "dual_of_quadratic", "duality_gap", "has_gap", "ignores_constants", "needs_row_sums"]
 
 Array = np.ndarray[Any, Any]
 
@@ -86,13 +87,12 @@ def duality_gap(
     the exact one costs more.
     """
     predictions = problem.predict(x) if predictions is None else predictions
-    if problem._targets.shape[1] == 1 or problem.fit_intercept:  # else it would be as much memory again, and hardly more exact
-        predictions = predictions.astype(np.float64, copy=False)
+    predictions = predictions.astype(np.promote_types(predictions.dtype, _precision(problem)), copy=False)
     primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
     if problem.l2 > 0.0 or not ignores_constants(problem):
-        return _gap(problem, x, primal, predictions, gradient, enough=enough)
+        return _gap(problem, x, primal, predictions, gradient)
     if gradient is not None:
-        estimate = _gap(problem, x, primal, predictions, gradient, balance=False, enough=enough)
+        estimate = _gap(problem, x, primal, predictions, gradient, balance=False)
         if estimate > enough:
             return estimate
     fitted = _fit_constants(problem, predictions)
@@ -116,22 +116,18 @@ def _gap(
     gradient: Array | None,
     balance: bool = True,
     directions: Array | None = None,
-    enough: float = math.inf,
 ) -> float:
-    """Return the gap to the bound that the slopes at some predictions give, once they are orthogonal to some directions.
-
-    If it is certain to be above ``enough``, less may be returned.
-    """
+    """Return the gap to the bound that the slopes at some predictions give, once they are orthogonal to some directions."""
     from .problem import add_multiple
 
-    targets, weights = problem._targets.astype(predictions.dtype, copy=False), problem._weights.astype(np.float64, copy=False)
-    theta = problem.slopes_for(predictions, targets, weights.astype(predictions.dtype, copy=False))
-    weights = weights[:, None] / problem.n
+    targets, weights = (given.astype(predictions.dtype, copy=False) for given in (problem._targets, problem._weights))
+    theta = problem.slopes_for(predictions, targets, weights)
+    shares = weights[:, None].astype(np.float64) / problem.n
     if directions is not None and is_quadratic(problem.loss):  # which has any slopes: what rounding has left can be taken out
-        theta = _orthogonal(theta, directions, np.sqrt(weights))
+        theta = _orthogonal(theta, directions, np.sqrt(shares))
         if problem.fit_intercept:  # then it does not matter where the targets are, but for rounding
-            targets = targets - np.average(targets, axis=0, weights=weights[:, 0])
-    changed = balance and problem.fit_intercept and _balance(problem.loss, theta, weights, targets)
+            targets = targets - np.average(targets, axis=0, weights=weights)
+    changed = balance and problem.fit_intercept and _balance(problem.loss, theta, shares, targets)
     known = None if gradient is None or changed else gradient[: problem.p]
     if known is None:
         slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype, copy=False)  # or X would be converted
@@ -156,32 +152,31 @@ def _gap(
     if scale == 0.0:  # something is not penalised at all
         return math.inf
 
-    if scale < 1.0 and math.isfinite(enough) and not changed and directions is None:
-        least = problem.penalty(x) + _least(problem, predictions, theta, weights, scale)
-        if least > enough:
-            return least
-
-    def conjugate_of(block: slice) -> float:
-        part, share = theta[block].astype(np.float64, copy=False), weights[block]
-        raw = np.divide(part, share / scale, out=np.zeros_like(part), where=share > 0.0)
-        return float(share[:, 0] @ problem.loss.conjugate(raw, targets[block]))
-
-    of_losses = sum_over_rows(problem.n, targets.shape[1], conjugate_of)
-    gap = primal + of_losses + of_penalty
+    gap = primal + _conjugate_of_losses(problem, theta, targets, weights, scale) + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
 
 
-def _least(problem: Problem, predictions: Array, theta: Array, weights: Array, scale: float) -> float:
-    r"""Return what the losses and the conjugate of their scaled slopes are at least, without a logarithm for each row.
+def compile_for(problem: Problem) -> None:
+    """Compile what a duality gap needs, before any clock starts."""
+    dtype = _precision(problem)
+    nothing = np.zeros((1, problem._targets.shape[1]), dtype)
+    _conjugate_of_losses(problem, nothing, nothing, np.zeros(1, dtype), 1.0)
 
-    Where no second derivative is above c, conjugates are strongly convex, and for :math:`\theta = \nabla F(u)`
 
-    .. math:: F(u) + F^*(\sigma\theta) \ge \sigma\langle u, \theta\rangle
-       + \frac{(1 - \sigma)^2}{2 c} \sum_i \frac{n}{s_i} \theta_i^2.
-    """
-    curvature = getattr(problem.loss, "curvature", math.inf)
-    squares = np.divide(theta**2, weights, out=np.zeros(theta.shape), where=weights > 0.0)
-    return scale * float(np.vdot(predictions, theta)) + (1.0 - scale) ** 2 / (2.0 * curvature) * float(squares.sum())
+def _precision(problem: Problem) -> Any:
+    """Return the precision of slopes: double, unless that is as much memory again, and hardly more exact."""
+    return np.float64 if problem._targets.shape[1] == 1 or problem.fit_intercept else problem.dtype
+
+
+def _conjugate_of_losses(problem: Problem, theta: Array, targets: Array, weights: Array, scale: float) -> float:
+    """Return the conjugate of the mean loss at ``scale * theta``."""
+    from .problem import conjugate_of_losses
+
+    def part(block: slice) -> float:
+        some = theta[block], targets[block], weights[block]
+        return float(run(conjugate_of_losses, problem.loss, *some, problem.n, scale))
+
+    return sum_over_rows(len(theta), theta.shape[1], part)
 
 
 def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:

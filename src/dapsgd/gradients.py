@@ -171,6 +171,34 @@ def _sum_of_values(loss: Any, predictions: Array, targets: Array, weights: Array
     return total
 
 
+@by_class(arity=6)
+def sum_of_conjugates(loss: type) -> Callable[..., float]:
+    """Return the conjugate of the mean loss of so many rows, of which these are some, at ``scale`` times its slopes."""
+    return _sum_of_joint_conjugates if getattr(loss, "joint", False) else _sum_of_conjugates
+
+
+def _sum_of_joint_conjugates(loss: Any, slopes: Array, targets: Array, weights: Array, rows: int, scale: float) -> float:
+    total = 0.0
+    raw = np.zeros(slopes.shape[1])
+    for i in range(weights.size):
+        share = weights[i] / rows
+        if share > 0.0:
+            for k in range(raw.size):
+                raw[k] = scale * slopes[i, k] / share
+            total += share * loss.conjugate(raw, targets[i])
+    return total
+
+
+def _sum_of_conjugates(loss: Any, slopes: Array, targets: Array, weights: Array, rows: int, scale: float) -> float:
+    total = 0.0
+    for i in range(weights.size):
+        share = weights[i] / rows
+        if share > 0.0:
+            for k in range(slopes.shape[1]):
+                total += share * loss.conjugate(scale * slopes[i, k] / share, targets[i, k])
+    return total
+
+
 @by_class(arity=5)
 def slopes_of_losses(loss: type) -> Callable[..., None]:
     """Write the gradients of the rows' losses in their predictions to ``out``."""

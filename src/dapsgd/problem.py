@@ -23,7 +23,7 @@ from ._points import recall
 from ._summaries import about_problem, as_html, as_text
 from ._team import available_cores
 from ._terms import bind, check_loss, prox_handle, usable_regularizer
-from .gradients import slopes_of_losses, sum_of_losses
+from .gradients import slopes_of_losses, sum_of_conjugates, sum_of_losses
 from .losses import LOSSES, Multinomial, Squared
 from .partitions import Partitions
 from .regularizers import Zero
@@ -544,6 +544,12 @@ def loss_slopes(loss: Any, predictions: Array, targets: Array, weights: Array, r
         share = weights[i] / rows
         for k in range(out.shape[1]):
             out[i, k] *= share
+
+
+@kernel
+def conjugate_of_losses(loss: Any, slopes: Array, targets: Array, weights: Array, rows: int, scale: float) -> float:
+    """Return the conjugate of the mean loss of so many rows, of which these are some, at ``scale`` times its slopes."""
+    return sum_of_conjugates(loss, slopes, targets, weights, rows, scale)
 
 
 @kernel

@@ -3,14 +3,15 @@
 A loss is a ``typing.NamedTuple`` with plain methods ``value(self, pred, y)`` and ``derivative(self, pred, y)`` of two
 numbers, the prediction and the target. With several targets the loss of a row is the sum over its targets. A plain method
 ``second_derivative(self, pred, y)``, which is never negative, is optional: with it and a regulariser that falls into parts
-``"auto"`` takes Newton steps on a working set.
+``"auto"`` takes Newton steps on a working set. So is ``conjugate(self, slope, y)``, the largest ``slope * pred - value`` over
+all predictions, infinite where there is none: with it there are duality gaps.
 
 Optional, for what only Python calls:
 
 - ``curvature``: a property, the largest second derivative in ``pred``; without it step-sizes are found by backtracking;
 - ``check_targets(self, y)``: raises ``ValueError`` for targets the loss is not made for, and returns them as numbers;
 - ``joint``: a property that says that the loss ties a row's predictions together. It then has ``value(self, pred, y)`` of
-  two vectors, and ``gradient(self, pred, y, out)`` in place of ``derivative``.
+  two vectors, and ``gradient(self, pred, y, out)`` in place of ``derivative``; its conjugate is of two vectors, too.
 """
 
 import math

@@ -1,8 +1,11 @@
-"""What the losses for two classes share."""
+"""What losses for classes and for counts share."""
 
+import math
 from typing import Any
 
 import numpy as np
+
+from .._jit import kernel
 
 
 def check_signs(loss: str, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -13,7 +16,7 @@ def check_signs(loss: str, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return y
 
 
-def entropy(share: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+@kernel
+def entropy(share: float) -> float:
     """Return ``share * log(share)``, and 0 at 0."""
-    result: np.ndarray[Any, Any] = share * np.log(np.where(share > 0.0, share, 1.0))
-    return result
+    return share * math.log(share) if share > 0.0 else 0.0

@@ -1,8 +1,7 @@
 """The Huber loss."""
 
-from typing import Any, NamedTuple
-
-import numpy as np
+import math
+from typing import NamedTuple
 
 from .._checks import positive, validated
 
@@ -55,7 +54,8 @@ class Huber(NamedTuple):
         """The largest derivative."""
         return self.delta
 
-    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the conjugate of each row's loss; called from Python."""
-        inside = np.abs(slopes) <= self.delta * (1.0 + 1e-12)
-        return np.where(inside, 0.5 * slopes**2 + slopes * y, np.inf).sum(axis=1)
+    def conjugate(self, slope: float, y: float) -> float:
+        """Return the conjugate in ``pred``."""
+        if not abs(slope) <= self.delta * (1.0 + 1e-12):
+            return math.inf
+        return slope * (0.5 * slope + y)

@@ -54,12 +54,13 @@ class Logistic(NamedTuple):
         """The largest derivative."""
         return self.scale
 
-    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the conjugate of each row's loss; called from Python."""
-        share = -slopes * y / self.scale
-        inside = (share >= -1e-12) & (share <= 1.0 + 1e-12)
-        share = np.clip(share, 0.0, 1.0)
-        return np.where(inside, self.scale * (entropy(share) + entropy(1.0 - share)), np.inf).sum(axis=1)
+    def conjugate(self, slope: float, y: float) -> float:
+        """Return the conjugate in ``pred``."""
+        share = -slope * y / self.scale
+        if not -1e-12 <= share <= 1.0 + 1e-12:
+            return math.inf
+        share = min(max(share, 0.0), 1.0)
+        return self.scale * (entropy(share) + entropy(1.0 - share))
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow -1 and +1 only."""

@@ -77,11 +77,19 @@ class Multinomial(NamedTuple):
         shares /= shares.sum(axis=0)
         return lambda j, k: self.scale * shares[j] * (float(j == k) - shares[k])
 
-    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the conjugate of each row's loss; called from Python."""
-        shares = slopes / self.scale + y
-        inside = (shares >= -1e-12).all(axis=1) & (np.abs(shares.sum(axis=1) - 1.0) <= 1e-6)
-        return np.where(inside, self.scale * entropy(np.maximum(shares, 0.0)).sum(axis=1), np.inf)
+    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
+        """Return the conjugate in ``pred``."""
+        total = 0.0
+        result = 0.0
+        for k in range(slopes.size):
+            share = slopes[k] / self.scale + y[k]
+            if not share >= -1e-12:
+                return math.inf
+            total += share
+            result += entropy(max(share, 0.0))
+        if not abs(total - 1.0) <= 1e-6:
+            return math.inf
+        return self.scale * result
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Turn class numbers into indicator rows; allow rows of probabilities."""

@@ -41,11 +41,13 @@ class Poisson(NamedTuple):
         """Return the second derivative in ``pred``."""
         return self.scale * math.exp(pred)
 
-    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the conjugate of each row's loss; called from Python."""
-        rate = slopes / self.scale + y
-        kept = np.maximum(rate, 0.0)
-        return np.where(rate >= -1e-12, self.scale * (entropy(kept) - kept), np.inf).sum(axis=1)
+    def conjugate(self, slope: float, y: float) -> float:
+        """Return the conjugate in ``pred``."""
+        rate = slope / self.scale + y
+        if not rate >= -1e-12:
+            return math.inf
+        rate = max(rate, 0.0)
+        return self.scale * (entropy(rate) - rate)
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow counts only."""

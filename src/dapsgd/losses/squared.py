@@ -1,8 +1,6 @@
 """The squared loss."""
 
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from .._checks import positive, validated
 
@@ -47,6 +45,6 @@ class Squared(NamedTuple):
         """The smallest second derivative."""
         return 2.0 * self.scale
 
-    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the conjugate of each row's loss; called from Python."""
-        return (slopes**2 / (4.0 * self.scale) + slopes * y).sum(axis=1)
+    def conjugate(self, slope: float, y: float) -> float:
+        """Return the conjugate in ``pred``."""
+        return slope * (slope / (4.0 * self.scale) + y)

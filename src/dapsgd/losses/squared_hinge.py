@@ -1,5 +1,6 @@
 """The squared hinge loss."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,10 +50,12 @@ class SquaredHinge(NamedTuple):
         """The largest second derivative."""
         return 2.0 * self.scale
 
-    def conjugate(self, slopes: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the conjugate of each row's loss; called from Python."""
-        size = -slopes * y
-        return np.where(size >= 0.0, size**2 / (4.0 * self.scale) - size, np.inf).sum(axis=1)
+    def conjugate(self, slope: float, y: float) -> float:
+        """Return the conjugate in ``pred``."""
+        size = -slope * y
+        if not size >= 0.0:
+            return math.inf
+        return size * (size / (4.0 * self.scale) - 1.0)
 
     def check_targets(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Allow -1 and +1 only."""
