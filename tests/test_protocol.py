@@ -13,7 +13,7 @@ THREE = [
     Rules(3, 1, (3,), threads=2, turn=1, stripes=1, pauses=1),
     Rules(3, 2, (3,), threads=3, stripes=2, records_full=9, pauses=1),
     Rules(3, 1, (2, 4), threads=2, turn=1, stripes=2, pauses=1),
-    Rules(3, 2, (2, 4), threads=3, stripes=2, pauses=1, failures=1),
+    Rules(3, 2, (3,), threads=3, stripes=2, pauses=1, failures=1),
 ]
 
 

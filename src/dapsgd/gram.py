@@ -224,9 +224,9 @@ def minimise(
         W = x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
         if is_direct(problem):
             W, max_iter = _solution(problem, gram), min(max_iter, _AFTER_ALL)
-        scale = float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
         Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
         certified, look_below = has_gap(problem), math.inf
+        scale = 0.0 if certified else float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
         if certified and not W.any():
             at_zero = _bound(problem, gram, W)
             if _is_small(at_zero, tol):  # as good an answer as any
