@@ -44,7 +44,7 @@ def chosen_solvers(names, pythons):
             print(f"{module}: not installed, left out", flush=True)
             continue
         every = [f"{module}:{variant}" if variant else module for variant in all_variants]
-        found += [name for name in every if not names or name in wanted or module in wanted]
+        found += [name for name in every if not names or {name, module, f"{name}:"} & set(wanted)]
     return found
 
 
@@ -71,7 +71,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=problems.SETS, nargs="+", default=["easy", "hard"])
     parser.add_argument("--problems", nargs="+", help="names, of any set")
-    parser.add_argument("--solvers", nargs="+", help="files, or FILE:VARIANT")
+    parser.add_argument("--solvers", nargs="+", help="files, or FILE:VARIANT; FILE: is its first")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="small problems, one repeat")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds that one run may take")
