@@ -14,6 +14,7 @@ norm but for constants: there the gradient is taken where these are fitted.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -118,18 +119,19 @@ def _gap(
     directions: Array | None = None,
 ) -> float:
     """Return the gap to the bound that the slopes at some predictions give, once they are orthogonal to some directions."""
-    from .problem import add_multiple
+    from .problem import add_multiple, loss_slopes
 
     targets, weights = (given.astype(predictions.dtype, copy=False) for given in (problem._targets, problem._weights))
-    theta = problem.slopes_for(predictions, targets, weights)
-    shares = weights[:, None].astype(np.float64) / problem.n
-    if directions is not None and is_quadratic(problem.loss):  # which has any slopes: what rounding has left can be taken out
-        theta = _orthogonal(theta, directions, np.sqrt(shares))
-        if problem.fit_intercept:  # then it does not matter where the targets are, but for rounding
-            targets = targets - np.average(targets, axis=0, weights=weights)
-    changed = balance and problem.fit_intercept and _balance(problem.loss, theta, shares, targets)
+    theta, changed = None, False
+    if gradient is None or directions is not None or (balance and problem.fit_intercept):
+        theta, shares = problem.slopes_for(predictions, targets, weights), weights[:, None].astype(np.float64) / problem.n
+        if directions is not None and is_quadratic(problem.loss):  # which has any slopes: rounding can be taken out of them
+            theta = _orthogonal(theta, directions, np.sqrt(shares))
+            if problem.fit_intercept:  # then it does not matter where the targets are, but for rounding
+                targets = targets - np.average(targets, axis=0, weights=weights)
+        changed = balance and problem.fit_intercept and _balance(problem.loss, theta, shares, targets)
     known = None if gradient is None or changed else gradient[: problem.p]
-    if known is None:
+    if known is None and theta is not None:
         slopes = theta.reshape(problem.n, *problem.shape[1:]).astype(problem.dtype, copy=False)  # or X would be converted
         other = _rows.transpose_times(problem._rows, slopes)[: problem.p]
         np.negative(other, out=other)
@@ -152,15 +154,25 @@ def _gap(
     if scale == 0.0:  # something is not penalised at all
         return math.inf
 
-    gap = primal + _conjugate_of_losses(problem, theta, targets, weights, scale) + of_penalty
+    def slopes_of(block: slice) -> Array:
+        if theta is not None:
+            return theta[block]
+        made = np.empty_like(predictions[block])  # and not for all rows, as the system takes its time to give pages
+        run(loss_slopes, problem.loss, predictions[block], targets[block], weights[block], problem.n, made)
+        return made
+
+    gap = primal + _conjugate_of_losses(problem, slopes_of, targets, weights, scale) + of_penalty
     return max(gap, 0.0) if not math.isnan(gap) else math.inf
 
 
 def compile_for(problem: Problem) -> None:
     """Compile what a duality gap needs, before any clock starts."""
+    from .problem import loss_slopes
+
     dtype = _precision(problem)
-    nothing = np.zeros((1, problem._targets.shape[1]), dtype)
-    _conjugate_of_losses(problem, nothing, nothing, np.zeros(1, dtype), 1.0)
+    nothing, weight = np.zeros((1, problem._targets.shape[1]), dtype), np.zeros(1, dtype)
+    run(loss_slopes, problem.loss, nothing, nothing, weight, 1, np.empty_like(nothing))
+    _conjugate_of_losses(problem, lambda block: nothing, nothing, weight, 1.0)
 
 
 def _precision(problem: Problem) -> Any:
@@ -168,15 +180,17 @@ def _precision(problem: Problem) -> Any:
     return np.float64 if problem._targets.shape[1] == 1 or problem.fit_intercept else problem.dtype
 
 
-def _conjugate_of_losses(problem: Problem, theta: Array, targets: Array, weights: Array, scale: float) -> float:
-    """Return the conjugate of the mean loss at ``scale * theta``."""
+def _conjugate_of_losses(
+    problem: Problem, slopes_of: Callable[[slice], Array], targets: Array, weights: Array, scale: float
+) -> float:
+    """Return the conjugate of the mean loss at ``scale`` times the slopes, of which those of some rows are asked for."""
     from .problem import conjugate_of_losses
 
     def part(block: slice) -> float:
-        some = theta[block], targets[block], weights[block]
+        some = slopes_of(block), targets[block], weights[block]
         return float(run(conjugate_of_losses, problem.loss, *some, problem.n, scale))
 
-    return sum_over_rows(len(theta), theta.shape[1], part)
+    return sum_over_rows(len(targets), targets.shape[1], part)
 
 
 def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:

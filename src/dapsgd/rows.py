@@ -401,7 +401,9 @@ def product(A: Array, v: Array) -> Array:
         return A @ v
     threads = threads_of_a_pass(A.nbytes)
     if threads > 1 and A.flags.c_contiguous:
-        return np.concatenate(for_each(cut_rows(len(A)), lambda block: np.dot(A[block], v), threads))
+        out = np.empty((len(A), *v.shape[1:]), np.result_type(A, v))  # at once: the system takes its time to give pages
+        for_each(cut_rows(len(A)), lambda block: np.dot(A[block], v, out=out[block]), threads)
+        return out
     size = 8 * len(A) * math.prod(v.shape[1:])  # bytes of a sum
     if threads == 1 or _SUMS * size > A.nbytes:
         return np.dot(A, v)
