@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ._passes import for_each
+from ._passes import WORTH_A_THREAD, for_each
 from ._team import available_cores
 
 __all__ = [
@@ -46,7 +46,6 @@ Answer = TypeVar("Answer")
 
 _STRENGTH = {"alpha", "lambda_", "lambd", "reg", "strength"}  # elsewhere
 _ADDED_AT_ONCE = 1 << 20  # entries
-_LARGE = 1 << 26  # bytes, from which on several threads read them faster than one
 
 
 def number(name: str, value: Any) -> float:
@@ -274,7 +273,7 @@ def all_finite(array: np.ndarray[Any, Any]) -> bool:
             if not bad and not np.isfinite(block.sum()) and not np.isfinite(block).all():
                 bad.append(start)
 
-    for_each(range(0, len(lines), size), look, available_cores() if array.nbytes > _LARGE else 1)
+    for_each(range(0, len(lines), size), look, available_cores() if array.nbytes > WORTH_A_THREAD else 1)
     return not bad
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ._halt import end_if_asked
+from ._passes import WORTH_A_THREAD, shared_passes
 from ._progress import bar
+from ._team import available_cores
 from .dual import compile_for, duality_gap, has_gap
 from .errors import DivergenceError, NumbersTooLargeError
 from .lam_max import best_constant
@@ -119,7 +121,8 @@ class RunMonitor:
         # What a parameter stands for, where that is not itself; in its place, if it may be spent.
         self.answer: Callable[..., Array] = lambda x, spend=False: x
         zero = np.zeros(x0.shape, x0.dtype)  # which takes no memory as long as it is only read
-        at_zero = problem.smooth_value(zero, None) + problem.penalty(zero)
+        with shared_passes(available_cores() if problem._targets.nbytes > WORTH_A_THREAD else 1):
+            at_zero = problem.smooth_value(zero, None) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError
         self._nothing = 100.0 * float(np.finfo(problem.dtype).eps) ** 2 * abs(at_zero)  # squares of rounding errors

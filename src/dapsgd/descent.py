@@ -16,7 +16,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -252,14 +251,18 @@ class GramModel:
 
 def _inverse(matrix: Array, most: float) -> Array | None:
     """Return the inverse of a matrix that is positive definite, or of one nearby, with up to so much on the diagonal."""
+    from scipy.linalg.lapack import dpotrf, dpotri
+
     diagonal = np.diagonal(matrix).copy()
     for ridge in (_ROUNDING, most):
         matrix[np.diag_indices(len(matrix))] = diagonal * (1.0 + ridge)
-        with suppress(np.linalg.LinAlgError):
-            inverse: Array = np.linalg.inv(matrix)
-            largest = float((np.diagonal(inverse) * diagonal).max(initial=0.0))
-            if largest < 2.0 / _RIDGE and np.isfinite(inverse).all():
-                return inverse
+        factor, failed = dpotrf(matrix.T, lower=1)  # by columns, so that it need not be turned round
+        if failed:
+            continue
+        inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
+        largest = float((np.diagonal(inverse) * diagonal).max(initial=0.0))
+        if not failed and largest < 2.0 / _RIDGE and np.isfinite(largest):
+            return np.tril(inverse) + np.tril(inverse, -1).T
     return None
 
 

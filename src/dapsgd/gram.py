@@ -182,8 +182,10 @@ def _are_far(sums: _Sums, total: float) -> bool:
 
 
 def _square(Y: Array) -> float:
-    """Return the sum of squares, in double precision."""
-    return float(np.vdot(Y, Y)) if Y.dtype == np.float64 and Y.flags.c_contiguous else float((Y.astype(np.float64) ** 2).sum())
+    """Return the sum of squares, in double precision but for that of each row."""
+    if Y.dtype == np.float64 and Y.flags.c_contiguous:
+        return float(np.vdot(Y, Y))
+    return float(np.einsum("ij,ij->i", Y, Y).sum(dtype=np.float64))
 
 
 def _packed_norm(Q: Array, sums: Array, total: float, problem: Problem) -> float:

@@ -18,7 +18,7 @@ from ._checks import check_finite, finite_array, flag, non_negative, refuse_data
 from ._first_use import try_loss
 from ._handles import Handle
 from ._jit import kernel, run
-from ._passes import each_part, shared_passes, sum_over_rows
+from ._passes import WORTH_A_THREAD, cut_rows, each_part, for_each, shared_passes, sum_over_rows
 from ._points import recall
 from ._summaries import about_problem, as_html, as_text
 from ._team import available_cores
@@ -163,7 +163,7 @@ class Problem:
         try_loss(self.loss, targets)
         _warn_of_rounding(y, targets)
         single = targets.ndim == 1
-        return np.array(targets.reshape(self.n, -1), dtype=self.dtype, order="C"), single
+        return _copied(targets.reshape(self.n, -1), self.dtype), single
 
     def _check_weights(self, sample_weight: Any) -> Array:
         if sample_weight is None:
@@ -508,6 +508,17 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return as_html("Problem", about_problem(self))
+
+
+def _copied(array: Array, dtype: Any) -> Array:
+    """Return a copy in C order; of a large array by all cores, as the system takes its time to give pages."""
+    result = np.empty(array.shape, dtype)
+
+    def copy(block: slice) -> None:
+        result[block] = array[block]
+
+    for_each(cut_rows(len(array)), copy, available_cores() if array.nbytes > WORTH_A_THREAD else 1)
+    return result
 
 
 def _warn_of_rounding(y: Any, targets: Array) -> None:
