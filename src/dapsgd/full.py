@@ -13,7 +13,7 @@ import numpy as np
 from . import fista, gram, working_set
 from ._halt import end_if_asked
 from .rows import is_sparse
-from .runtimes._blas import own_threads
+from .runtimes._blas import own_threads, single_threaded_blas
 from .runtimes._plan import Clock, Outcome
 from .sprint import Sprint
 
@@ -154,7 +154,8 @@ def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress:
 
 def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
     x0, done = progress.x, progress.iteration
-    problem.packed_prox(x0, 1.0)  # compile before the clock starts
+    with single_threaded_blas():  # whose threads would stay awake, and take the cores that the matrix is made on
+        problem.packed_prox(x0, 1.0)  # compile before the clock starts
     if done == 0 or progress.resumed:
         if _is_there(monitor, progress, limits.max_iter):
             return progress.outcome(x0, done)

@@ -24,7 +24,8 @@ def refuses(spec, variant):
 
 def prepare(problem, variant):
     """The loss is sum w_i (eta_i^2/2 - y_i eta_i) or the logistic one with y in {0, 1}, w_i = 1/n."""
-    spec, X, y = problem.spec, problem.columns(), problem.y
+    spec = problem.spec
+    X, y = problem.columns(np.float64), problem.y.astype(np.float64)  # in single precision its steps on groups do not converge
     size = spec.size if spec.penalty == "group" else 1
     lam = problem.lam / 2 if spec.loss == "squared" else problem.lam
     path = np.geomspace(lam / spec.lam, lam, 10) if variant == "path" else [lam]

@@ -23,7 +23,8 @@ def refuses(spec, variant):
 
 def prepare(problem, variant):
     """Quadratic is 1/(2n) |y - Xw|^2, Logistic is the mean."""
-    spec, X, y = problem.spec, problem.columns(), problem.y
+    spec = problem.spec
+    X, y = problem.columns(np.float64), problem.y.astype(np.float64)  # in single precision its LogisticGroup does not compile
     squared = spec.loss == "squared"
     lam = problem.lam / 2 if squared else problem.lam
     if spec.penalty == "group":
@@ -36,7 +37,6 @@ def prepare(problem, variant):
         datafit, penalty = Quadratic() if squared else Logistic(), L1(lam)
         method = GramCD if variant else AndersonCD if squared else ProxNewton
         options = {"max_iter": 100_000 if variant else 1_000}
-    single = X.dtype == np.float32
-    penalty = compiled_clone(penalty, to_float32=single)
-    datafit = None if variant else compiled_clone(datafit, to_float32=single)  # GramCD has squares built in
+    penalty = compiled_clone(penalty)
+    datafit = None if variant else compiled_clone(datafit)  # GramCD has squares built in
     return lambda tol: method(tol=tol, fit_intercept=False, **options).solve(X, y, datafit, penalty)[0]

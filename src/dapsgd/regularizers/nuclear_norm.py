@@ -117,7 +117,9 @@ def threshold_singular_values(v: Array, threshold: float, out: Array) -> None:
     size = norm(v.ravel(), 0, v.size)
     if not np.isfinite(size):  # LAPACK may not return from NaN
         fill(out, np.nan)
-    elif size == 0.0 or 1e-9 < size < 1e9:
+    elif size == 0.0:
+        fill(out, 0.0)
+    elif 1e-9 < size < 1e9:
         threshold_moderate(v, threshold, out)
     else:  # squares would overflow or underflow
         scaled = np.empty_like(v)
