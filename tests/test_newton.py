@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import dapsgd as ds
-from dapsgd import joint_search, pieces
+from dapsgd import descent, joint_search, pieces
 
 N, P, K = 80, 12, 3
 RNG = np.random.default_rng(0)
@@ -201,3 +201,20 @@ def test_newton_steps_that_gain_nothing_are_none():
     problem = ds.Problem(X, y, loss, penalty, fit_intercept=True)
     best = ds.solve(problem, tol=1e-12)
     assert pieces.improve(problem, problem.pack(best.x, best.intercept)) is None
+
+
+def test_the_inverse_for_jumps_is_one_or_there_is_none():
+    A = np.random.default_rng(3).standard_normal((60, 20))
+    Q = A.T @ A
+    found = descent._inverse(Q.copy(), 1e-8)
+    assert np.abs(found @ Q - np.eye(20)).max() < 1e-9
+    assert np.array_equal(found, found.T)
+    for bad in (np.ones((3, 3)), -np.eye(3), np.full((3, 3), np.nan), np.diag([1.0, 0.0])):
+        assert descent._inverse(bad, 1e-12) is None
+
+
+def test_the_inverse_of_a_small_matrix_wakes_no_threads_of_another_blas(monkeypatch):
+    seen, calm = [], descent.calm_for
+    monkeypatch.setattr(descent, "calm_for", lambda size: seen.append(size) or calm(size))
+    descent._inverse(np.eye(5), 1e-12)
+    assert seen == [200]

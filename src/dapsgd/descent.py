@@ -23,6 +23,7 @@ import numpy as np
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
 from .rows import inner
+from .runtimes._blas import calm_for
 
 __all__ = [
     "MEMORY",
@@ -256,10 +257,12 @@ def _inverse(matrix: Array, most: float) -> Array | None:
     diagonal = np.diagonal(matrix).copy()
     for ridge in (_ROUNDING, most):
         matrix[np.diag_indices(len(matrix))] = diagonal * (1.0 + ridge)
-        factor, failed = dpotrf(matrix.T, lower=1)  # by columns, so that it need not be turned round
-        if failed:
-            continue
-        inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
+        # SciPy's BLAS is another than NumPy's, whose threads may still be awake: the two would wait for each other.
+        with calm_for(matrix.nbytes):
+            factor, failed = dpotrf(matrix.T, lower=1)  # by columns, so that it need not be turned round
+            if failed:
+                continue
+            inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
         largest = float((np.diagonal(inverse) * diagonal).max(initial=0.0))
         if not failed and largest < 2.0 / _RIDGE and np.isfinite(largest):
             return np.tril(inverse) + np.tril(inverse, -1).T
