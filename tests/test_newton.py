@@ -218,3 +218,37 @@ def test_the_inverse_of_a_small_matrix_wakes_no_threads_of_another_blas(monkeypa
     monkeypatch.setattr(descent, "calm_for", lambda size: seen.append(size) or calm(size))
     descent._inverse(np.eye(5), 1e-12)
     assert seen == [200]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([0, 0, 1, 2, 2, 3], [0, 0, 0, 1, 1, 2]),  # the first two became one
+        ([0, 0, 1, 2, 2, 3], [0, 0, -1, 1, 1, 2]),  # one became zero
+        ([-1, 0, 1, 2, 2, -1], [-1, 0, 0, 0, 0, -1]),
+        ([3, 3, 4, 4, -1, 5], [3, 3, 3, 3, -1, 4]),  # labels of a second target
+        ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_sums_over_pieces_are_made_of_those_before(before, after):
+    X = np.random.default_rng(4).standard_normal((7, 6))
+    problem = ds.Problem(X, X[:, 0], regularizer=ds.FusedLasso(0.1))
+    known, wanted = (pieces._columns(problem, np.array(labels)) for labels in (before, after))
+    found = pieces._merged(known, np.array(after))
+    assert np.array_equal(found.numbers, wanted.numbers)
+    assert np.allclose(found.columns, wanted.columns, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([0, 0, 0, 1, 1, 2], [0, 0, 1, 2, 2, 3]),  # one was cut
+        ([0, 0, -1, 1, 1, 2], [0, 0, 0, 1, 1, 2]),  # zeros came to life
+        ([0, 0, 0, 1, 1, 2], [0, -1, 0, 1, 1, 2]),  # a part of one became zero
+        ([0, 0, 1, 1, 1, 2], [-1, -1, -1, -1, -1, -1]),
+    ],
+)
+def test_sums_over_pieces_are_made_anew_where_those_before_will_not_do(before, after):
+    X = np.random.default_rng(4).standard_normal((7, 6))
+    problem = ds.Problem(X, X[:, 0], regularizer=ds.FusedLasso(0.1))
+    assert pieces._merged(pieces._columns(problem, np.array(before)), np.array(after)) is None

@@ -50,6 +50,14 @@ class Point(NamedTuple):
     objective: float
 
 
+class _Sums(NamedTuple):
+    """What the columns of the data add up to over the pieces of one target."""
+
+    labels: Array  # (p,): as in the pieces
+    numbers: Array  # (k,): the label of each sum
+    columns: Array  # (n, k)
+
+
 def can_improve(problem: Problem) -> bool:
     """Tell whether there are Newton steps for a problem."""
     here = not isinstance(problem._rows, FarRows) and not is_mapped(problem._rows)
@@ -61,8 +69,9 @@ def improve(problem: Problem, x: Array) -> tuple[Point, int] | None:
     """Return where Newton steps lead from a packed parameter, and how many there were; None if they lead nowhere."""
     predictions = problem.predict(x)
     point = Point(x, predictions, problem.smooth_value(x, predictions) + problem.penalty(x))
+    sums: dict[int, _Sums] = {}
     for steps in range(1, _STEPS + 1):
-        better = _step(problem, point)
+        better = _step(problem, point, sums)
         gained = 0.0 if better is None else point.objective - better.objective
         if better is None or gained <= _ROUNDING * abs(point.objective):
             return (better or point, steps) if steps > 1 else None
@@ -70,14 +79,14 @@ def improve(problem: Problem, x: Array) -> tuple[Point, int] | None:
     return point, steps
 
 
-def _step(problem: Problem, point: Point) -> Point | None:
-    """Return the point after one step; None if there is none to take."""
+def _step(problem: Problem, point: Point, sums: dict[int, _Sums]) -> Point | None:
+    """Return the point after one step; None if there is none to take. ``sums`` are those of the step before, then of this."""
     p, q = problem.p, problem._targets.shape[1]
     w = point.x[:p].reshape(p, q).astype(np.float64)
     pieces = find_pieces(problem._bound, w)
     if len(pieces.slopes) + q > min(_MOST, max(_ALWAYS, math.sqrt(_PASSES * p * q))):
         return None
-    found = _direction(problem, point, pieces)
+    found = _direction(problem, point, pieces, sums)
     return None if found is None else _search(problem, point, w, pieces, *found)
 
 
@@ -107,7 +116,7 @@ def find_pieces(bound: FusedLasso, w: Array) -> Pieces:
     return Pieces(np.repeat(numbers, sizes).reshape(q, p).T, slopes[alive])
 
 
-def _direction(problem: Problem, point: Point, pieces: Pieces) -> tuple[Array, Array] | None:
+def _direction(problem: Problem, point: Point, pieces: Pieces, sums: dict[int, _Sums]) -> tuple[Array, Array] | None:
     """Return the step of Newton's method: in the values of the pieces, and in the intercepts, shape (f, q)."""
     p, q, k = problem.p, problem._targets.shape[1], len(pieces.slopes)
     free = q if problem.fit_intercept else 0
@@ -118,10 +127,12 @@ def _direction(problem: Problem, point: Point, pieces: Pieces) -> tuple[Array, A
     weights, means = problem._weights.astype(np.float64), np.zeros((q, k))
     parts = []
     for j in range(q):
-        part = _columns(problem, pieces.labels[:, j])
+        labels = pieces.labels[:, j]
+        part = _merged(sums[j], labels) if j in sums else None
+        part = part or _columns(problem, labels)
         if part is None:
             return None
-        index, columns = part
+        sums[j], (_, index, columns) = part, part
         if free:  # which is to be what is predicted of a mean row: then other coordinates hardly depend on it
             means[j, index] = weights @ columns / weights.sum()
             slopes[index] -= means[j, index] * gradient[p, j]
@@ -145,15 +156,34 @@ def _direction(problem: Problem, point: Point, pieces: Pieces) -> tuple[Array, A
     return step[:k], intercepts.reshape(-1, q)
 
 
-def _columns(problem: Problem, labels: Array) -> tuple[Array, Array] | None:
-    """Return the pieces of one target, and the sums of their columns; None if these are too many."""
+def _columns(problem: Problem, labels: Array) -> _Sums | None:
+    """Return the sums of columns over the pieces of one target; None if these are too many."""
     there = np.flatnonzero(labels >= 0)
     if problem.n * len(there) > _ENTRIES:
         return None
     X, of = matrix(problem._rows), labels[there]
-    columns = (X[:, there].toarray() if is_sparse(problem._rows) else X[:, there]).astype(np.float64)
+    chosen = X if len(there) == problem.p else X[:, there]
+    columns = (chosen.toarray() if is_sparse(problem._rows) else chosen).astype(np.float64, copy=False)
     starts = np.flatnonzero(np.diff(of, prepend=-1))
-    return of[starts], np.add.reduceat(columns, starts, axis=1) if len(starts) else columns
+    return _Sums(labels, of[starts], np.add.reduceat(columns, starts, axis=1) if len(starts) else columns)
+
+
+def _merged(before: _Sums, labels: Array) -> _Sums | None:
+    """Return the sums of columns over pieces that pieces were put together to, or that are left; None if one was cut."""
+    there = labels >= 0
+    places = np.full(int(before.numbers.max(initial=-1)) + 1, -1)  # of the columns, by label
+    places[before.numbers] = np.arange(len(before.numbers))
+    if (before.labels[there] < 0).any():
+        return None
+    place = places[before.labels[there]]
+    now = np.full(len(before.numbers), -1)
+    now[place] = labels[there]
+    whole = np.bincount(place, minlength=len(now)) == np.bincount(places[before.labels[before.labels >= 0]], minlength=len(now))
+    left = np.flatnonzero(now >= 0)
+    if (now[place] != labels[there]).any() or not whole[left].all() or not len(left):
+        return None
+    starts = np.flatnonzero(np.diff(now[left], prepend=-1))
+    return _Sums(labels, now[left][starts], np.add.reduceat(before.columns[:, left], starts, axis=1))
 
 
 def _solve(H: Array, slopes: Array) -> Array | None:
