@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -11,6 +12,8 @@ from types import ModuleType
 from typing import Any
 
 __all__ = ["put_off", "without_collection"]
+
+_lock = threading.Lock()  # guards the step from seeing a stand-in in ``sys.modules`` to taking it out
 
 
 @contextmanager
@@ -32,9 +35,14 @@ class _PutOff(ModuleType):
         """Import the module, in whose place this is, and ask it instead."""
         if name in ("__spec__", "__file__"):  # which the interpreter asks of every module that is there already
             raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
+        self.take_out()
         return getattr(import_module(self.__name__), name)
+
+    def take_out(self) -> None:
+        """Make way for the module, if this is still in its place."""
+        with _lock:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
 
 
 @contextmanager
@@ -52,5 +60,4 @@ def put_off(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if sys.modules.get(name) is stand_in:
-            del sys.modules[name]
+        stand_in.take_out()
