@@ -145,11 +145,8 @@ def __getattr__(name: str) -> Any:
 
         return import_module(f".{name}", __name__)
     if name in _ESTIMATORS:
-        from ._imports import put_off, without_collection
+        from . import estimators
 
-        # All of this for one function, which scikit-learn calls if it has to find the most frequent value.
-        with without_collection(), put_off("scipy.stats"):
-            from . import estimators
         return getattr(estimators, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
