@@ -284,6 +284,38 @@ def test_a_sweep_settles_each_group_before_the_next(targets):
     assert value(whole.state[0]) < value(once) < 0.0
 
 
+@pytest.mark.parametrize("same", [False, True], ids=["apart", "the same columns twice"])
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_sweep_by_two_threads_leads_down(size, same, monkeypatch):
+    n, p, lam = 400, 40, 0.02
+    rng = np.random.default_rng(0)
+    X, slopes = rng.standard_normal((n, p)), rng.standard_normal((p, 1))
+    if same:
+        X[:, p // 2 :], slopes[p // 2 :] = X[:, : p // 2], slopes[: p // 2]
+    bound = ds.GroupLasso(lam, groups=size).bind((p, 1))
+    part = descent.Part(descent.unit_handle(bound), np.arange(p // size), np.arange(0, p + 1, size))
+    monkeypatch.setattr(descent, "threads_for", lambda size: 2)
+    both = column_model(X, part, slopes)
+    monkeypatch.setattr(descent, "threads_for", lambda size: 1)
+    halves = []
+    for half in (np.arange(p // 2), np.arange(p // 2, p)):
+        alone = part._replace(which=part.which[: p // 2 // size], starts=part.starts[: p // 2 // size + 1])
+        model = column_model(X[:, half], alone, slopes[half])
+        model.sweep(True)
+        halves.append(model.state[0])
+    monkeypatch.setattr(descent, "threads_for", lambda size: 2)
+    both.sweep(True)
+    W, along, _ = both.state
+    # Columns that are there twice would be used twice as much as is good.
+    np.testing.assert_allclose(W, np.concatenate(halves) * (0.5 if same else 1.0), atol=1e-12)
+    assert both._threads == (1 if same else 2)
+    np.testing.assert_allclose(along, (X @ W).T, atol=1e-12)
+    value = both.value(both.state) + bound.value(W)
+    assert value < 0.0
+    both.sweep(True)
+    assert both.value(both.state) + bound.value(both.state[0]) < value
+
+
 def test_sweeps_that_leave_out_zeros_are_checked_by_one_over_all():
     X, rng = correlated_columns(40, 300)
     slopes, lam = rng.standard_normal((300, 1)), 1.5
@@ -524,6 +556,31 @@ def test_gram_matrices_of_some_new_columns(since, even):
     chosen.add(np.arange(300))
     whole = X.T @ (weights[:, None] * X)
     np.testing.assert_allclose(chosen.gram(weights, since), whole[since:], rtol=1e-10, atol=1e-10)
+
+
+def test_products_of_groups_are_those_of_the_columns_that_are_there():
+    X, rng = correlated_columns(30, 24)
+    even, other = np.full(30, 1.0 / 30), rng.random(30)
+    made = columns.DenseColumns(X)
+
+    def check(index, weights):
+        starts = np.arange(0, len(index) + 1, 4)
+        bounds, blocks = made.weighted(weights).blocks(starts)
+        whole = X[:, index].T @ (weights[:, None] * X[:, index])
+        assert len(blocks) == len(bounds) == len(starts) - 1
+        for start, bound, block in zip(starts, bounds, blocks, strict=False):
+            exact = whole[start : start + 4, start : start + 4]
+            np.testing.assert_allclose(block, exact, atol=1e-12)
+            assert bound == pytest.approx(np.linalg.eigvalsh(exact)[-1])
+
+    made.add(np.arange(8, 16))
+    check(np.arange(8, 16), even)
+    made.add(np.arange(8))
+    check(np.r_[8:16, :8], even)
+    check(np.r_[8:16, :8], other)
+    made.add(np.arange(16, 24))
+    made.keep(np.r_[0:4, 12:20])
+    check(np.r_[8:12, 4:8, 16:20], other)
 
 
 @pytest.mark.parametrize("kind", ["dense", "rough", "sparse", "sparse float32"])

@@ -314,7 +314,7 @@ def test_sums_of_columns_are_the_same_in_either_order(kind):
     index = np.array([2, 17, 30])
     for data in (X, np.asfortranarray(X), np.asfortranarray(X)[100:1400]):
         out = np.empty((3, len(data)), kind)
-        run(add_up, data, Wanted(index, np.array([1.0, 2.0, 3.0])), out, 0, len(data))
+        run(add_up, data, Wanted(index, np.array([1.0, 2.0, 3.0]), np.array([0, 1, 2])), out, 0, len(data))
         np.testing.assert_array_equal(out, [data[:, place + 1 :].sum(axis=1) - k for k, place in enumerate(index, 1)])
 
 

@@ -29,6 +29,7 @@ WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread
 _BLOCKS = 32
 _PATIENCE = 2e-3  # seconds
 _ENTRIES = 1 << 14  # of a block with a few numbers a row: a logarithm for each takes a tenth of a millisecond
+_FEW_ENTRIES = 1 << 18  # which are not worth cutting
 
 Block = TypeVar("Block")
 Answer = TypeVar("Answer")
@@ -80,13 +81,16 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
     With ``apart`` each stays on a core of its own, if there is one for each: for tasks that ask for the interpreter's lock
     again and again. Where threads of BLAS are still awake on these cores that would only mean to wait for them.
     """
+    if min(threads, len(blocks)) <= 1:
+        with shared_passes(1):
+            return [task(block) for block in blocks]
     results: list[Any] = [None] * len(blocks)
     todo = iter(range(len(blocks)))  # next() on it is one step of the interpreter: no two threads get the same
 
     settings = np.geterr()  # which another thread has not
 
     helpers = min(threads, len(blocks)) - 1
-    apart = apart and helpers > 0 and helpers + 1 == available_cores()
+    apart = apart and helpers + 1 == available_cores()
     there: SimpleQueue[int] = SimpleQueue()
 
     def help_out(who: int) -> None:
@@ -101,9 +105,9 @@ def for_each(blocks: Sequence[Block], task: Callable[[Block], Answer], threads: 
                 results[k] = task(blocks[k])
 
     waiting = _standing.get()
-    standing = waiting() if waiting is not None and helpers > 0 else None
+    standing = waiting() if waiting is not None else None
     ready = standing is not None and standing.size >= helpers and standing.is_ready
-    with nullcontext(standing) if standing is not None and ready else Team(max(helpers, 0)) as team:
+    with nullcontext(standing) if standing is not None and ready else Team(helpers) as team:
         try:
             for who in range(helpers):
                 team.assign(who, partial(help_out, who + 1))
@@ -124,6 +128,6 @@ def sum_over_rows(n: int, numbers: int, part: Callable[[slice], float]) -> float
 
 def each_part(n: int, numbers: int, part: Callable[[slice], Answer]) -> list[Answer]:
     """Return what blocks of n rows give, where a row is so many numbers; the same blocks for any number of threads."""
-    first, *others = cut_rows(n, max(1, _ENTRIES // max(numbers, 1)))
+    first, *others = cut_rows(n, n if n * numbers <= _FEW_ENTRIES else max(1, _ENTRIES // max(numbers, 1)))
     answer = part(first)  # which compiles what it calls, if need be, in the calling thread
     return [answer, *for_each(others, part, _threads.get())]

@@ -41,6 +41,15 @@ def no_columns(problem: Problem, means: Array | None = None, roughly: bool = Fal
     return RoughColumns(rows.X, means) if roughly and rows.X.dtype == np.float64 else DenseColumns(rows.X, means)
 
 
+class _Products(NamedTuple):
+    """What is known of the products of columns that belong together."""
+
+    weights: Array
+    starts: Array  # of units
+    bounds: Array  # of each one's largest eigenvalue
+    blocks: list[Array]
+
+
 class DenseColumns:
     """Columns of a dense matrix less their means, each contiguous in memory."""
 
@@ -50,6 +59,12 @@ class DenseColumns:
         self._X, self._means = X, np.zeros(X.shape[1]) if means is None else means
         self._memory = np.empty((0, len(X)), X.dtype if kind is None else kind)
         self._count = 0
+        self._known = _Products(np.empty(0), np.zeros(1, np.int64), np.empty(0), [])
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the selection takes."""
+        return self._memory[: self._count].nbytes
 
     def add(self, index: Array) -> None:
         """Append columns to the selection."""
@@ -68,7 +83,8 @@ class DenseColumns:
 
     def _fill(self, function: Any, index: Array, out: Array) -> None:
         """Let a function of the data and of what is wanted write to ``out``, some rows of the data at a time."""
-        X, wanted = self._X, Wanted(index, self._means[index])
+        order = np.argsort(index, kind="stable")
+        X, wanted = self._X, Wanted(np.ascontiguousarray(index[order]), self._means[index[order]], order)
         run = prepared(function, X, wanted, out, 0, 0)
         run(X, wanted, out, 0, 0)  # compiled by one thread only
         over_rows(len(X), X.nbytes, lambda start, stop: run(X, wanted, out, start, stop))
@@ -76,6 +92,7 @@ class DenseColumns:
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
         self._memory, self._count = self._memory[places], len(places)
+        self._known = self._known._replace(weights=np.empty(0))
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
@@ -91,15 +108,22 @@ class DenseColumns:
         safe = self.is_rough and 1.0 / _SAFE < largest < _SAFE
         outside = weights.astype(np.float32) if safe else weights
         blocks = partial(self._blocks, weights)
-        return Weighted(DenseRows(self._memory[: self._count], outside), np.ones_like(weights), outside, blocks)
+        columns = self._memory[: self._count]
+        costs = np.full(len(columns), columns.itemsize * columns.shape[1])
+        return Weighted(DenseRows(columns, outside), np.ones_like(weights), outside, costs, blocks)
 
     def _blocks(self, weights: Array, starts: Array) -> tuple[Array, list[Array] | None]:
         columns = self._memory[: self._count]
         if (np.diff(starts) == 1).all():
             return self._squares(weights), None
-        parts = (columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts))
+        known, count = self._known, len(self._known.starts)
+        if not (np.array_equal(known.weights, weights) and np.array_equal(known.starts, starts[:count])):
+            known, count = _Products(weights, starts[:1], np.empty(0), []), 1
+        parts = (columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts[count - 1 :]))
         blocks = [(part * weights) @ part.T for part in parts]
-        return np.array([np.linalg.eigvalsh(block)[-1] for block in blocks]), blocks
+        bounds = np.concatenate([known.bounds, [np.linalg.eigvalsh(block)[-1] for block in blocks]])
+        self._known = _Products(weights, starts, bounds, [*known.blocks, *blocks])
+        return bounds, self._known.blocks
 
     def _squares(self, weights: Array, since: int = 0) -> Array:
         """Return the weighted squared norms of the columns ``since:``."""
@@ -177,6 +201,13 @@ class RoughColumns(DenseColumns):
         result: Array = self._X @ whole - self._means[self._index] @ w
         return result
 
+    @classmethod
+    def of(cls, columns: DenseColumns, index: Array) -> RoughColumns:
+        """Return the same selection in single precision."""
+        rough = cls(columns._X, columns._means)
+        rough._memory, rough._count, rough._index = columns._memory[: columns._count].astype(np.float32), len(index), index
+        return rough
+
     def are_safe(self, since: int) -> bool:
         """Tell whether the columns ``since:`` are of a size that single precision can hold."""
         squares = self._squares(np.ones(len(self._X)), since)
@@ -209,7 +240,12 @@ class SparseColumns:
         roots, squares = np.sqrt(weights), np.empty(len(self._index))
         self._fill(scale_columns, roots, Scaled(self._scaled, squares))
         rows = self._rows._replace(data=self._scaled)
-        return Weighted(rows, roots, np.ones_like(weights), lambda starts: (np.add.reduceat(squares, starts[:-1]), None))
+        costs = (rows.data.itemsize + rows.indices.itemsize) * np.diff(rows.indptr)[self._index]
+
+        def blocks(starts: Array) -> tuple[Array, None]:
+            return np.add.reduceat(squares, starts[:-1]), None
+
+        return Weighted(rows, roots, np.ones_like(weights), costs, blocks)
 
     @property
     def _rows(self) -> SparseRows:
@@ -258,6 +294,7 @@ class Weighted(NamedTuple):
     rows: DenseRows | SparseRows
     inside: Array  # what C was multiplied with
     outside: Array  # the weights divided by the square of that, as precise as sums of columns need to be
+    costs: Array  # bytes to read of each column
     # Of ``C.T @ diag(outside) @ C``, for units that start at places of C: bounds on the largest eigenvalue of each, and its
     # part of the matrix, None if these are not known or numbers; until columns are weighted again.
     blocks: Callable[[Array], tuple[Array, list[Array] | None]]
@@ -388,20 +425,21 @@ class Wanted(NamedTuple):
 
     places: Array
     less: Array
+    to: Array  # rows of what is written to
 
 
 @kernel
 def gather(X: Array, wanted: Wanted, out: Array, first: int, last: int) -> None:
     """Write columns of rows ``first:last`` of X to the rows of ``out``, along the order of X in memory."""
-    index, less = wanted.places, wanted.less
+    index, less, to = wanted.places, wanted.less, wanted.to
     if X.strides[0] < X.strides[1]:
         for c in range(index.size):
             for i in range(first, last):
-                out[c, i] = X[i, index[c]] - less[c]
+                out[to[c], i] = X[i, index[c]] - less[c]
     else:
         for i in range(first, last):
             for c in range(index.size):
-                out[c, i] = X[i, index[c]] - less[c]
+                out[to[c], i] = X[i, index[c]] - less[c]
 
 
 @kernel
@@ -416,7 +454,7 @@ def add_up(X: Array, wanted: Wanted, out: Array, first: int, last: int) -> None:
         total, stop = 0.0, X.shape[1]
         for c in range(index.size - 1, -1, -1):
             total += sum_between(X[i], index[c] + 1, stop)
-            out[c, i] = total - wanted.less[c]
+            out[wanted.to[c], i] = total - wanted.less[c]
             stop = index[c] + 1
 
 
@@ -429,7 +467,7 @@ def add_up_columns(X: Array, wanted: Wanted, out: Array, first: int, last: int) 
             for i in range(totals.size):
                 totals[i] += X[first + i, j]
         for i in range(totals.size):
-            out[c, first + i] = totals[i] - wanted.less[c]
+            out[wanted.to[c], first + i] = totals[i] - wanted.less[c]
         stop = index[c] + 1
 
 

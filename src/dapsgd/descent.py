@@ -22,8 +22,9 @@ import numpy as np
 
 from ._handles import Handle, UnitHandle, make_handle, unit_entry
 from ._jit import kernel, prepared, run
+from ._passes import for_each
 from .rows import inner
-from .runtimes._blas import calm_for
+from .runtimes._blas import calm_for, threads_for
 
 __all__ = [
     "MEMORY",
@@ -319,7 +320,9 @@ class ColumnModel:
         bounds, own = weighted.blocks(part.starts)
         blocks = make_blocks(bounds, own, part.starts, ridge)
         self._arguments = (part.regularizer, part.which, part.starts, blocks, weighted.rows, ridge, self._start, slopes)
-        self._alive, self._memory = part.handle, _memory(part, W)
+        self._costs = np.add.reduceat(weighted.costs, part.starts[:-1])  # of a step on each unit: bytes to read
+        self._threads = threads_for(int(self._costs.sum()))  # at the most
+        self._alive, self._memory = part.handle, [_memory(part, W) for _ in range(self._threads)]
         self._run = prepared(sweep_columns, *self._arguments)
 
     @property
@@ -335,8 +338,8 @@ class ColumnModel:
 
     def sweep(self, everywhere: bool) -> float:
         """Step on units once, and on what is free."""
-        W, along, shift = self.state
-        longest = float(self._run(*self._arguments, everywhere, along, W, self._memory))
+        _, along, shift = self.state
+        longest = self._sweep_units(everywhere)
         if shift.size:
             left = self._at_free + self._free.T @ (self._weights * along).T
             move = -self._inverse @ left
@@ -344,6 +347,50 @@ class ColumnModel:
             shift += move
             longest = max(longest, float(np.abs(left).max()))
         return longest
+
+    def _sweep_units(self, everywhere: bool) -> float:
+        """Step on units once, in several threads where there is much to read: each on its own, as if all others stood still.
+
+        What they gain together is what each does, less the products of their changes. If that may be nothing they go a share
+        of the way, which leads down as the model is convex, and fewer threads make the next sweep.
+        """
+        W, along, _ = self.state
+        spans = self._spans(everywhere)
+        if len(spans) == 1:
+            return float(self._run(*self._arguments, everywhere, along, W, self._memory[0], *spans[0])[0])
+        before, start = W.copy(), along.copy()
+        ways = [along, *(along.copy() for _ in spans[1:])]
+
+        def step(k: int) -> tuple[float, float]:
+            longest, gain = self._run(*self._arguments, everywhere, ways[k], W, self._memory[k], *spans[k])
+            return longest, gain
+
+        longest, gains = zip(*for_each(range(len(spans)), step, len(spans)), strict=True)
+        along -= start
+        lost = 0.0
+        for way in ways[1:]:
+            way -= start
+            lost += float(np.vdot(self._weights * along, way.astype(np.float64)))
+            along += way
+        if not lost <= sum(gains):
+            share = 1.0 / len(spans)
+            W[...] = before + share * (W - before)
+            along *= along.dtype.type(share)
+            self._threads = len(spans) // 2
+        along += start
+        return max(longest)
+
+    def _spans(self, everywhere: bool) -> list[tuple[int, int]]:
+        """Return successive units for each thread, with about as much to read."""
+        count = len(self._costs)
+        if self._threads > 1:
+            starts = self._arguments[2]
+            moving = everywhere | np.logical_or.reduceat(self.state[0].any(axis=1), starts[:-1])
+            costs = np.cumsum(self._costs * moving)
+            threads = min(self._threads, threads_for(int(costs[-1])))
+            cuts = np.searchsorted(costs, costs[-1] * np.arange(1, threads) / threads, side="right")
+            return list(itertools.pairwise([0, *(int(cut) for cut in cuts), count]))
+        return [(0, count)]
 
     def value(self, state: list[Array]) -> float:
         """Return the smooth part of the model at a state."""
@@ -579,14 +626,16 @@ def sweep_columns(
     along: Array,
     W: Array,
     memory: Array,
-) -> float:
-    """Step on every unit of W, (k, q), or on those that are not zero; return the longest first step.
+    begin: int,
+    end: int,
+) -> tuple[float, float]:
+    """Step on units ``begin:end`` of W, (k, q), or on those of them that are not zero.
 
-    ``columns`` holds columns as rows, which have ``weighted_dot`` and ``add_multiple``. ``along``, (q, n), is the columns times
-    the change of W since it was ``first``.
+    Return the longest first step, and what the first steps gain at least. ``columns`` holds columns as rows, which have
+    ``weighted_dot`` and ``add_multiple``. ``along``, (q, n), is the columns times the change of W since it was ``first``.
     """
-    longest, known, flat = 0.0, blocks.entries.size > 0, W.ravel()
-    for u in range(which.size):
+    longest, gain, known, flat = 0.0, 0.0, blocks.entries.size > 0, W.ravel()
+    for u in range(begin, end):
         start, stop, bound = starts[u], starts[u + 1], blocks.bounds[u]
         size = (stop - start) * W.shape[1]
         old = flat[start * W.shape[1] : stop * W.shape[1]]
@@ -600,12 +649,14 @@ def sweep_columns(
                 point[e] = W[r, c] - slope[e] / bound
         regularizer.prox_unit(which[u], point, 1.0 / bound, new)
         if known:
-            longest = max(longest, bound * settle(regularizer, which[u], blocks, u, along.shape[1], old, slope, memory))
+            step = settle(regularizer, which[u], blocks, u, along.shape[1], old, slope, memory)
+            longest, gain = max(longest, bound * step), gain + 0.5 * bound * step * step
         for r in range(start, stop):
             for c in range(W.shape[1]):
                 move = new[(r - start) * W.shape[1] + c] - W[r, c]
                 if move != 0.0:
                     W[r, c] += move
-                    longest = longest if known else max(longest, abs(move) * bound)
+                    if not known:
+                        longest, gain = max(longest, abs(move) * bound), gain + 0.5 * bound * move * move
                     columns.add_multiple(r, move, along[c])
-    return longest
+    return longest, gain

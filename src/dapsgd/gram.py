@@ -230,24 +230,28 @@ def minimise(
         certified, look_below = has_gap(problem), math.inf
         scale = 0.0 if certified else float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
         if certified and not W.any():
-            at_zero = _bound(problem, gram, W)
+            at_zero = _bound(problem, gram, W, np.zeros_like(W))
             if _is_small(at_zero, tol):  # as good an answer as any
                 x = _packed(problem, gram, W)
                 if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
                     return x, 1
             W = Y = _nearer(problem, gram, at_zero)
         bound: Bound | None = None
+        product = gram.Q @ W
+        ahead = product  # Q @ Y
         for iteration in range(1, max_iter + 1):
-            new = _prox(problem, Y - step * (gram.Q @ Y - gram.B), step)
+            new = _prox(problem, Y - step * (ahead - gram.B), step)
             moved = float(np.linalg.norm(new - Y)) / step
-            following = momentum.beyond(W, Y, new)
+            share = momentum.share(W, Y, new)
             still = bool((new == W).all() and (W == Y).all())
-            W, Y = new, following
+            after = gram.Q @ new
+            Y, ahead = new + share * (new - W), after + share * (after - product)
+            W, product = new, after
             keep(iteration, partial(_packed, problem, gram, W))
             if still or iteration == max_iter:
                 arrived = True
             elif certified and moved <= look_below:
-                bound = _bound(problem, gram, W)
+                bound = _bound(problem, gram, W, product)
                 arrived = _is_small(bound, goal)
                 share = goal * abs(bound.objective) / bound.gap if bound.gap > 0.0 else 1.0  # gaps fall as steps do, or faster
                 look_below = moved * min(max(2.0 * share, _MUCH_CLOSER), _CLOSER)
@@ -290,16 +294,16 @@ class _Momentum:
         self._share = (1.0 - root) / (1.0 + root) if root else None
         self._t = 1.0
 
-    def beyond(self, before: Array, ahead: Array, new: Array) -> Array:
-        """Return the next point to step from, after the step from ``ahead`` to ``new``."""
+    def share(self, before: Array, ahead: Array, new: Array) -> float:
+        """Return the share of the last move to go on by, after the step from ``ahead`` to ``new``."""
         if self._share is not None:
-            return new + self._share * (new - before)
+            return self._share
         if float(np.vdot(ahead - new, new - before)) > 0.0:
             self._t = 1.0
-            return new
+            return 0.0
         faster = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
         share, self._t = (self._t - 1.0) / faster, faster
-        return new + share * (new - before)
+        return share
 
 
 def _solution(problem: Problem, gram: Gram) -> Array:
@@ -369,10 +373,10 @@ def _trusted(problem: Problem, gram: Gram, W: Array, bound: Bound, tol: float) -
     return Bound(bound.objective, bound.gap + rounding) if rounding <= _LITTLE * tol * abs(bound.objective) else None
 
 
-def _bound(problem: Problem, gram: Gram, W: Array) -> Bound:
-    """Return the objective and the duality gap, from Q and B alone."""
+def _bound(problem: Problem, gram: Gram, W: Array, product: Array) -> Bound:
+    """Return the objective and the duality gap, from Q and B alone; ``product`` is ``Q @ W``."""
     ridge = problem.l2 * float(np.vdot(W, W))
-    slopes = gram.Q @ W - gram.B
+    slopes = product - gram.B
     loss = 0.5 * float(np.vdot(W, slopes - gram.B)) + gram.constant - ridge
     gradient = slopes - 2.0 * problem.l2 * W
     primal = loss + ridge + problem.penalty(W.reshape(problem.shape))

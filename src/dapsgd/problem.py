@@ -512,12 +512,14 @@ class Problem:
 
 def _copied(array: Array, dtype: Any) -> Array:
     """Return a copy in C order; of a large array by all cores, as the system takes its time to give pages."""
+    if array.nbytes <= WORTH_A_THREAD:
+        return np.array(array, dtype, order="C")
     result = np.empty(array.shape, dtype)
 
     def copy(block: slice) -> None:
         result[block] = array[block]
 
-    for_each(cut_rows(len(array)), copy, available_cores() if array.nbytes > WORTH_A_THREAD else 1)
+    for_each(cut_rows(len(array)), copy, available_cores())
     return result
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._passes import WORTH_A_THREAD
 from ._points import Point, recall, remember
-from .columns import RoughColumns, SparseColumns
+from .columns import DenseColumns, RoughColumns, SparseColumns
 from .descent import MEMORY, ColumnModel, GramModel, Part, descend
 from .free import make_border
 from .losses import is_quadratic
@@ -226,6 +227,8 @@ class Search:
         if not (self._quadratic or self._tangled) and len(self._rows) > _SMALL:
             one_by_one = one_by_one or not self._is_worth_a_matrix(weights)
         self._before = weights
+        if self._quadratic:
+            self._choose_precision(one_by_one)
         if not one_by_one:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
@@ -249,6 +252,17 @@ class Search:
         self._stalled = 0 if sweeps is not None else self._stalled + (not one_by_one or self._tangled)
         self._tangled = self._tangled or sweeps is None
         return bool(move.any() or shift.any()) and self._go(move, shift, along)
+
+    def _choose_precision(self, one_by_one: bool) -> None:
+        """Have many columns of a squared loss swept over in single precision, which later rounds correct."""
+        columns = self._columns
+        if isinstance(columns, RoughColumns):
+            self._columns = columns if one_by_one and not self._exact else columns.exact()
+        elif one_by_one and isinstance(columns, DenseColumns) and not (self._exact or self._tangled):
+            if columns.bytes > WORTH_A_THREAD:
+                rough = RoughColumns.of(columns, self._rows)
+                self._exact = not rough.are_safe(0)
+                self._columns = columns if self._exact else rough
 
     def _is_worth_a_matrix(self, weights: Array) -> bool:
         """Tell whether the model should have a matrix: not if it would be made anew in the next step, or if few sweeps do."""

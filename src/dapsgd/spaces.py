@@ -18,6 +18,7 @@ from .descent import Units, make_units, unit_handle
 from .losses import is_quadratic
 from .regularizers import L1, FusedLasso, NonNegative
 from .rows import DenseRows, column_means, matrix
+from .runtimes._blas import over_rows
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -167,10 +168,21 @@ class _Basis(NamedTuple):
 
 def _make_basis(problem: Problem) -> _Basis:
     means, _ = _means(problem)
-    sums = matrix(problem._rows).sum(axis=1, dtype=np.float64) - means.sum()
+    sums = _row_sums(matrix(problem._rows)) - means.sum()
     scale = float(np.sqrt(np.average(sums**2, weights=problem._weights))) or 1.0
     free = [sums / scale, np.ones(problem.n)] if problem.fit_intercept else [sums / scale]
     return _Basis(means, np.cumsum(means[::-1])[::-1][1:], scale, np.column_stack(free))
+
+
+def _row_sums(X: Array) -> Array:
+    """Add up every row, in double precision."""
+    sums = np.empty(len(X))
+
+    def add(start: int, stop: int) -> None:
+        X[start:stop].sum(axis=1, dtype=np.float64, out=sums[start:stop])
+
+    over_rows(len(X), X.nbytes, add)
+    return sums
 
 
 class Jumps:
@@ -238,7 +250,4 @@ class _JumpColumns(DenseColumns):
     """Sums of all columns after a jump, less their means."""
 
     def _gather(self, index: Array, out: Array) -> None:
-        order = np.argsort(index)
-        memory = np.empty_like(out)
-        self._fill(add_up, np.ascontiguousarray(index[order]), memory)
-        out[order] = memory
+        self._fill(add_up, index, out)

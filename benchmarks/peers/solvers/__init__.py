@@ -22,7 +22,7 @@ MODULES = [
 ]
 
 
-def tolerances(loosest=-1, tightest=-14):
+def tolerances(loosest=0, tightest=-14):
     """Half decades."""
     return [10.0 ** (power / 2) for power in range(2 * loosest, 2 * tightest - 1, -1)]
 

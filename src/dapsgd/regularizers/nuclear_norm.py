@@ -153,12 +153,22 @@ def threshold_tall(v: Array, threshold: float, out: Array) -> None:
     for k in range(size):
         values[k] = math.sqrt(max(values[k], 0.0))
     resolve_small(v, threshold, values, vectors)
-    scaled = np.empty((size, size), v.dtype)
+    rank = 0
     for k in range(size):
-        factor = shrinkage(values[k], threshold)
-        for j in range(size):
-            scaled[j, k] = factor * vectors[j, k]
-    copy(np.dot(v, np.dot(scaled, np.ascontiguousarray(vectors.T))), out)
+        rank += not values[k] <= threshold
+    kept, scaled = np.empty((rank, size), v.dtype), np.empty((size, rank), v.dtype)
+    row = 0
+    for k in range(size):
+        if not values[k] <= threshold:
+            for j in range(size):
+                kept[row, j], scaled[j, row] = vectors[j, k], shrinkage(values[k], threshold) * vectors[j, k]
+            row += 1
+    if rank == 0:
+        fill(out, 0.0)
+    elif 2 * rank < size:
+        copy(np.dot(np.dot(v, scaled), kept), out)
+    else:
+        copy(np.dot(v, np.dot(scaled, kept)), out)
 
 
 @kernel

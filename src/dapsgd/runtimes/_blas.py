@@ -14,7 +14,7 @@ from .._passes import WORTH_A_THREAD, for_each, standing_threads, threads_of_a_p
 if TYPE_CHECKING:
     from ..problem import Problem
 
-__all__ = ["blas_threads", "calm_blas", "calm_for", "over_rows", "own_threads", "single_threaded_blas"]
+__all__ = ["blas_threads", "calm_blas", "calm_for", "over_rows", "own_threads", "single_threaded_blas", "threads_for"]
 
 _SMALL, _LARGE = 1 << 23, 1 << 26  # bytes of data
 
@@ -92,9 +92,13 @@ def blas_threads() -> int:
     return min((library.num_threads for library in _controller().select(user_api="blas").lib_controllers), default=1)
 
 
+def threads_for(size: int) -> int:
+    """Return how many threads shall read so many bytes: as many as BLAS may use, or as a pass has, if there are enough."""
+    return max(blas_threads(), threads_of_a_pass(size)) if size > WORTH_A_THREAD else 1
+
+
 def over_rows(n: int, size: int, task: Callable[[int, int], object]) -> None:
     """Call ``task(start, stop)`` for rows that make up all n, in as many threads as BLAS may use if there are enough bytes."""
-    threads = max(blas_threads(), threads_of_a_pass(size)) if size > WORTH_A_THREAD else 1
-    count = max(1, min(threads, n))
+    count = max(1, min(threads_for(size), n))
     spans = [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
-    for_each(spans, lambda span: task(span.start, span.stop), threads)
+    for_each(spans, lambda span: task(span.start, span.stop), count)
