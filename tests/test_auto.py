@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csc_matrix, csr_matrix, random_array
 
 import dapsgd as ds
-from dapsgd import auto, columns, descent, gram, rows, search
+from dapsgd import auto, columns, descent, gram, rows, search, spaces
 from dapsgd.losses import LOSSES
 
 from . import cases
@@ -351,6 +351,35 @@ def test_gathered_columns_are_those_of_the_matrix():
         np.testing.assert_allclose(chosen.gram(weights, 2), (full.T @ (weights[:, None] * full))[2:], atol=1e-12)
         chosen.keep(np.array([1, 3]))
         np.testing.assert_allclose(chosen.times(np.eye(2)), full[:, [1, 3]])
+
+
+def test_the_first_set_of_jumps_has_one_in_every_window():
+    rng = np.random.default_rng(0)
+    n, p = 300, 2000
+    X = rng.standard_normal((n, p))
+    jumps = np.arange(60, p, 240)
+    truth = np.zeros(p)
+    truth[jumps] = rng.choice([-1.0, 1.0], len(jumps))
+    problem = ds.Problem(X, X @ truth.cumsum() + 0.1 * rng.standard_normal(n), regularizer=ds.FusedLasso(2.0))
+    space = spaces.find_space(problem)
+    wants = np.abs(np.convolve(rng.standard_normal(p - 1), np.ones(9), "same"))
+    first, second, third = (space.sift(wants, k) for k in (1, 2, 3))
+    chosen = np.sort(np.argsort(-first)[:96])
+    assert np.diff(chosen).max() <= 2 * 21  # windows of so many
+    assert (np.diff(chosen) > 0).all()
+    assert set(np.flatnonzero(third)) < set(np.flatnonzero(second)) <= set(np.flatnonzero(first))
+    assert first.max() < 3.0 * wants.max()
+    result = ds.solve(problem, tol=1e-6)
+    assert result.converged
+    assert result.iterations <= 8
+
+
+def test_windows_are_fewer_than_places():
+    assert spaces._highest(np.array([0.0, 3.0, 0.0])).tolist() == [0, 1, 2]
+    assert spaces._highest(np.zeros(1)).tolist() == [0]
+    few = spaces._highest(np.where(np.arange(1000) == 777, 1.0, 0.0))
+    assert 777 in few
+    assert len(few) == 91  # of 11 places each
 
 
 @pytest.mark.parametrize("shape", [(60, 300), (400, 300)])

@@ -25,14 +25,14 @@ Array = np.ndarray[Any, Any]
 _FIRST = 128  # rows of the parameter in the first set
 _FIRST_SPARSE = 1024  # whose columns cost little
 _LATER = 0.5  # of that, in later sets, at least
-_EARLY = 2  # rounds in which it is not clear yet where jumps are
 _CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _PACKED = 0.95  # then it is smaller still
 _SMALL = 256  # columns, whose Gram matrix is always cheap
 _TANGLED = 5000  # columns that depend on each other, whose Gram matrix is worth its price
 _WIDE = 0.5  # columns a row, from which a sweep over them is cheaper than their Gram matrix; for sparse ones it always is
 _LARGEST = 5000  # rows of the parameter: the model is a square matrix of this size
-_MOST_JUMPS = 100
+_MANY_JUMPS, _MOST_JUMPS = 150, 600  # more than the first only while a round has at most
+_FAST = 1.6  # times as many as the one before: there the end is near
 _DRIFT = 0.1  # relative change of the second derivatives up to which a model is kept
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
 _WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others saves less than it costs
@@ -43,6 +43,7 @@ _COSTLY = 600  # columns, whose Gram matrix in single precision saves more than 
 _HELPS = 0.3  # of what units wanted before a round: a model in single precision that leaves more of it is not precise enough
 _ROUGH = 1e-5  # what is added to the diagonal of a matrix in single precision, relatively: rounding must not bend it down
 SWEEPS = 1000  # over a matrix
+_SWEEPS_OF_JUMPS = 200  # the same where columns depend on each other: then more of them hardly help
 _COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix, whatever it costs,
 _FEWEST_SWEEPS = 20  # and never after fewer
@@ -68,6 +69,7 @@ class Search:
         self._first_wish = 0.0
         self._rounds = 0
         self._stalled = 0
+        self._jumps = 0  # before the last round
         self._sweeps: int | None = None  # over columns, that the last step took
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
@@ -141,6 +143,7 @@ class Search:
         """Choose units, work on them, look at all again; return whether anything moved."""
         wants = self._wants()
         self._rounds += 1
+        self._jumps = self._count_jumps()
         wish = max(float(wants.max(initial=0.0)), self._free_wants())
         self._first_wish = max(self._first_wish, wish)
         self._watch_model(float(wants[self._chosen].max(initial=0.0)))
@@ -170,8 +173,12 @@ class Search:
 
     def is_large(self) -> bool:
         """Tell whether the model is too large a matrix, or there are so many jumps that finding them one by one is slow."""
-        many = self._space.tangled and int(np.count_nonzero(self._z)) > _MOST_JUMPS
+        jumps = self._count_jumps()
+        many = jumps > (_MANY_JUMPS if jumps > _FAST * self._jumps else _MOST_JUMPS)
         return many or len(self._matrix) > _LARGEST
+
+    def _count_jumps(self) -> int:
+        return int(np.count_nonzero(self._z)) if self._space.tangled else 0
 
     def is_stalled(self) -> bool:
         """Tell whether coordinate descent no longer gets anywhere: the columns depend too much on each other."""
@@ -204,12 +211,14 @@ class Search:
         sizes = np.diff(self._space.units.starts)
         before = len(self._rows)
         active = self._active()
-        eager = np.where(active, np.inf, self._space.sift(wants, self._rounds <= _EARLY))
+        eager = np.where(active, np.inf, self._space.sift(wants, self._rounds))
         eager[self._chosen] = 0.0
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]
         used = int(sizes[active].sum())
-        growth = 1 if used < _CROWDED * len(self._rows) else 3 if used < _PACKED * len(self._rows) else 12
+        growth = (
+            1 if self._space.tangled or used < _CROWDED * len(self._rows) else 3 if used < _PACKED * len(self._rows) else 12
+        )
         first = _FIRST_SPARSE if isinstance(self._columns, SparseColumns) else _FIRST
         room = max(first if before == 0 else _LATER * first, growth * used)
         if len(self._rows) + room < 0.5 * len(self._z):
@@ -246,7 +255,7 @@ class Search:
             border = make_border(self._columns, self._free_columns, self._weights, self._problem.dtype)
             matrix, slopes = border.without(self._matrix, slopes, at_free)
             model = GramModel(part, matrix, slopes, before)
-            new, sweeps = descend(model, self._penalty, tol, SWEEPS)
+            new, sweeps = descend(model, self._penalty, tol, _SWEEPS_OF_JUMPS if self._space.tangled else SWEEPS)
             move = new - before
             shift, along = border.best(at_free, move), None
         self._stalled = 0 if sweeps is not None else self._stalled + (not one_by_one or self._tangled)
