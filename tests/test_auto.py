@@ -353,6 +353,29 @@ def test_gathered_columns_are_those_of_the_matrix():
         np.testing.assert_allclose(chosen.times(np.eye(2)), full[:, [1, 3]])
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e30])
+@pytest.mark.parametrize("rho", [0.5, 0.99])
+def test_groups_are_swept_over_until_a_matrix_is_better(rho, scale, monkeypatch):
+    rng = np.random.default_rng(0)
+    n, p = 3000, 1000
+    X = (rho * rng.standard_normal((n, 1)) + np.sqrt(1 - rho**2) * rng.standard_normal((n, p))) * scale
+    y = X[:, ::2] @ rng.standard_normal(p // 2) / scale + rng.standard_normal(n)
+    problem = ds.Problem(X, y, regularizer=ds.GroupLasso(2e-3 * scale, groups=10))
+    kinds, models = set(), set()
+    choose, descend = search.Search._choose_precision, search.descend
+    monkeypatch.setattr(
+        search.Search, "_choose_precision", lambda self, known: (choose(self, known), kinds.add(type(self._columns).__name__))
+    )
+    monkeypatch.setattr(search, "descend", lambda model, *others: (models.add(type(model)), descend(model, *others))[1])
+    result = ds.solve(problem, tol=1e-6)
+    assert result.converged
+    assert descent.ColumnModel in models
+    # Where columns hardly differ sweeps get nowhere; and squares of numbers that are too large are no squares.
+    assert ("RoughColumns" in kinds) == (scale == 1.0)
+    reference = ds.solve(problem, "gram", tol=1e-8)
+    assert result.objective == pytest.approx(reference.objective, rel=2e-6)
+
+
 def test_the_first_set_of_jumps_has_one_in_every_window():
     rng = np.random.default_rng(0)
     n, p = 300, 2000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,8 @@ import numpy as np
 
 from . import rows as _rows
 from ._jit import kernel, prepared, run
-from ._passes import for_each, threads_of_a_pass
-from .runtimes._blas import over_rows
+from ._passes import cut_rows, for_each, threads_of_a_pass
+from .runtimes._blas import over_rows, single_threaded_blas, threads_for
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -27,6 +28,7 @@ _BLOCK = 4096  # rows that are scaled and multiplied at a time
 _IN_CACHE = 512  # rows whose sums stay in the first cache while columns are added to them
 _WORTH_HALVING = 256  # columns whose products with each other cost more than another call of BLAS
 _SAFE = 1e15  # weights up to this, and down to its inverse, may be in single precision; smaller ones do not matter beside them
+_ROUNDING = 100.0  # units in the last place, which an eigenvalue of products may be off
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
 
 
@@ -107,21 +109,31 @@ class DenseColumns:
         largest = float(weights.max(initial=0.0))
         safe = self.is_rough and 1.0 / _SAFE < largest < _SAFE
         outside = weights.astype(np.float32) if safe else weights
-        blocks = partial(self._blocks, weights)
+        blocks = partial(self._blocks, weights, outside.dtype)
         columns = self._memory[: self._count]
         costs = np.full(len(columns), columns.itemsize * columns.shape[1])
         return Weighted(DenseRows(columns, outside), np.ones_like(weights), outside, costs, blocks)
 
-    def _blocks(self, weights: Array, starts: Array) -> tuple[Array, list[Array] | None]:
+    def _blocks(self, weights: Array, kind: np.dtype[Any], starts: Array) -> tuple[Array, list[Array] | None]:
         columns = self._memory[: self._count]
         if (np.diff(starts) == 1).all():
             return self._squares(weights), None
         known, count = self._known, len(self._known.starts)
         if not (np.array_equal(known.weights, weights) and np.array_equal(known.starts, starts[:count])):
             known, count = _Products(weights, starts[:1], np.empty(0), []), 1
-        parts = (columns[a:b].astype(np.float64) for a, b in itertools.pairwise(starts[count - 1 :]))
-        blocks = [(part * weights) @ part.T for part in parts]
-        bounds = np.concatenate([known.bounds, [np.linalg.eigvalsh(block)[-1] for block in blocks]])
+        equal, roots = bool((weights == weights[0]).all()), np.sqrt(weights).astype(kind)
+        units = list(itertools.pairwise(starts[count - 1 :]))
+        threads = threads_for(columns.nbytes)
+
+        def multiply(some: slice) -> list[Array]:
+            parts = (columns[a:b].astype(kind, copy=False) for a, b in units[some])
+            return [part @ part.T if equal else (part * roots) @ (part * roots).T for part in parts]
+
+        with single_threaded_blas() if threads > 1 else nullcontext():
+            made = itertools.chain.from_iterable(for_each(cut_rows(len(units)), multiply, threads))
+        blocks = [block.astype(np.float64) * (weights[0] if equal else 1.0) for block in made]
+        more = 1.0 + _ROUNDING * float(np.finfo(kind).eps)
+        bounds = np.concatenate([known.bounds, [more * np.linalg.eigvalsh(block)[-1] for block in blocks]])
         self._known = _Products(weights, starts, bounds, [*known.blocks, *blocks])
         return bounds, self._known.blocks
 
@@ -198,7 +210,7 @@ class RoughColumns(DenseColumns):
         """Return the selection times w, shape (n, q), in the data's precision."""
         whole = np.zeros((self._X.shape[1], w.shape[1]), self._X.dtype)
         whole[self._index] = w
-        result: Array = self._X @ whole - self._means[self._index] @ w
+        result: Array = _rows.product(self._X, whole) - self._means[self._index] @ w
         return result
 
     @classmethod

@@ -177,7 +177,8 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
     problem.packed_prox(x0, 1.0)
     working_set.compile_for(problem)
     # Where too many coordinates are not zero all of them go on, for longer unless the user set the limit.
-    longer = limits.max_iter if limits.given else FULL["fista"].max_iter
+    few = gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n)
+    longer = limits.max_iter if limits.given else FULL["gram" if few else "fista"].max_iter
     if _is_there(monitor, progress, longer):
         return progress.outcome(x0, done)
     if done < limits.max_iter or not progress.resumed:
@@ -191,7 +192,7 @@ def _run_working_set(problem: Problem, limits: Limits, monitor: RunMonitor, prog
         if finished:
             return outcome
     limits = limits._replace(max_iter=longer, quick=True)
-    if gram.can_solve(problem) and problem.p <= min(gram.FEW_COLUMNS, problem.n):
+    if few:
         return _run_gram(problem, limits, monitor, progress)
     return _accelerate(problem, limits, monitor, progress)
 

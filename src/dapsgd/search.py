@@ -37,7 +37,7 @@ _DRIFT = 0.1  # relative change of the second derivatives up to which a model is
 _NEWTON_STEPS = 10  # on a set, before all units are looked at again
 _WORTH_KEEPING = 0.7  # of a set's units: leaving out fewer than the others saves less than it costs
 _ENOUGH = 0.3  # a set is done when what its units want is this share of what all wanted,
-_ENOUGH_LATER = 0.1  # or this,
+_ENOUGH_LATER = 0.1  # or this, if all units are in it, or
 _LATE = 1e-3  # as soon as that is this share of what they wanted at first: then sets are as they will be
 _COSTLY = 600  # columns, whose Gram matrix in single precision saves more than the rounds that correct it cost
 _HELPS = 0.3  # of what units wanted before a round: a model in single precision that leaves more of it is not precise enough
@@ -47,6 +47,7 @@ _SWEEPS_OF_JUMPS = 200  # the same where columns depend on each other: then more
 _COLUMNS_A_SWEEP = 100  # with as many for each sweep that did, sweeps over columns cost less than their Gram matrix
 _SWEEPS_OF_COLUMNS = 300  # after so many it is better to have the Gram matrix, whatever it costs,
 _FEWEST_SWEEPS = 20  # and never after fewer
+_GROUPED = 4.0  # rows a unit: of so many a step settles what columns that are side by side have in common
 _STALLS = 2  # successive models whose minimum so many sweeps did not find
 
 
@@ -71,6 +72,8 @@ class Search:
         self._stalled = 0
         self._jumps = 0  # before the last round
         self._sweeps: int | None = None  # over columns, that the last step took
+        self._swept = 0  # sweeps over columns in all
+        self._grouped = len(self._z) >= _GROUPED * (len(self._space.units.starts) - 1)
         self._tangled = self._space.tangled
         self._matrix: Array = np.empty((0, 0))  # of the model, for the first columns of the set
         self._exact = self._quadratic and (problem.dtype != np.float64 or "kept set" in problem._facts)  # it must be
@@ -148,8 +151,8 @@ class Search:
         self._first_wish = max(self._first_wish, wish)
         self._watch_model(float(wants[self._chosen].max(initial=0.0)))
         self._wish = wish
-        goal = wish * (_ENOUGH if wish > _LATE * self._first_wish else _ENOUGH_LATER)
         self._choose(wants)
+        goal = wish * self._share(wish)
         moved = False
         for _ in range(1 if self._quadratic else _NEWTON_STEPS):
             step = self._newton_step(goal)
@@ -161,6 +164,11 @@ class Search:
         if not self._looked:
             self._look()
         return moved
+
+    def _share(self, wish: float) -> float:
+        """Return the share of what all units want that those of the set may still want when it is done."""
+        early = wish > _LATE * self._first_wish and not (self._quadratic and len(self._rows) == len(self._z))
+        return _ENOUGH if early else _ENOUGH_LATER
 
     def _watch_model(self, left: float) -> None:
         """Have an exact matrix made if one in single precision left too much of what its units had wanted."""
@@ -223,21 +231,21 @@ class Search:
         room = max(first if before == 0 else _LATER * first, growth * used)
         if len(self._rows) + room < 0.5 * len(self._z):
             order = order[: np.searchsorted(np.cumsum(sizes[order]), room, side="right") + 1]
+        known = self._rows
         self._set(np.concatenate([self._chosen, np.sort(order)]))  # sorted: memory is read forwards
+        if self._quadratic:
+            self._choose_precision(known)
         self._columns.add(self._rows[before:])
         if isinstance(self._columns, RoughColumns) and not self._columns.are_safe(before):
-            self._columns = self._columns.exact()
+            self._columns, self._exact = self._columns.exact(), True
 
     def _newton_step(self, goal: float) -> bool:
         """Minimise the model on the set and go there; return whether that is anywhere else."""
         weights = self._problem.second_derivatives(self.predictions)
-        wide = 0.0 if isinstance(self._columns, SparseColumns) else _WIDE * self._problem.n
-        one_by_one = len(self._rows) > max(_TANGLED if self._tangled else _SMALL, wide)
+        one_by_one = self._is_one_by_one()
         if not (self._quadratic or self._tangled) and len(self._rows) > _SMALL:
             one_by_one = one_by_one or not self._is_worth_a_matrix(weights)
         self._before = weights
-        if self._quadratic:
-            self._choose_precision(one_by_one)
         if not one_by_one:
             self._update_matrix(weights)
         tol = goal * (0.5 if one_by_one else 0.01 if self._quadratic else 0.1)  # where sweeps are cheap, more of them
@@ -249,6 +257,7 @@ class Search:
             move = new - before
             shift, self._sweeps = single.state[2], sweeps
             along = single.along if sweeps is not None and sweeps <= MEMORY else None  # else rounding may have been added up
+            self._swept += sweeps or 0
             if sweeps is None:
                 self._weights = np.zeros_like(weights)  # to have a matrix made for those who are not content only
         else:
@@ -262,14 +271,24 @@ class Search:
         self._tangled = self._tangled or sweeps is None
         return bool(move.any() or shift.any()) and self._go(move, shift, along)
 
-    def _choose_precision(self, one_by_one: bool) -> None:
-        """Have many columns of a squared loss swept over in single precision, which later rounds correct."""
-        columns = self._columns
+    def _is_one_by_one(self) -> bool:
+        """Tell whether sweeps over the columns of the set cost less than all their products.
+
+        A step on a group settles what its columns have in common, so that few sweeps do. A path uses the products again.
+        """
+        size, sparse = len(self._rows), isinstance(self._columns, SparseColumns)
+        if self._quadratic and self._grouped and not (self._tangled or sparse or "kept set" in self._problem._facts):
+            return size > _SMALL
+        return size > max(_TANGLED if self._tangled else _SMALL, 0.0 if sparse else _WIDE * self._problem.n)
+
+    def _choose_precision(self, known: Array) -> None:
+        """Have many columns of a squared loss, ``known`` so far, in single precision for sweeps, which later rounds correct."""
+        columns, one_by_one = self._columns, self._is_one_by_one()
         if isinstance(columns, RoughColumns):
             self._columns = columns if one_by_one and not self._exact else columns.exact()
         elif one_by_one and isinstance(columns, DenseColumns) and not (self._exact or self._tangled):
-            if columns.bytes > WORTH_A_THREAD:
-                rough = RoughColumns.of(columns, self._rows)
+            if len(self._rows) * self._problem.n * self._problem.dtype.itemsize > WORTH_A_THREAD:
+                rough = RoughColumns.of(columns, known)
                 self._exact = not rough.are_safe(0)
                 self._columns = columns if self._exact else rough
 
@@ -286,8 +305,10 @@ class Search:
 
         Where a sweep over that is cheaper, as soon as those over columns have cost as much as making it.
         """
-        cheaper = self._quadratic and not isinstance(self._columns, SparseColumns) and len(self._rows) < self._problem.n
-        return max(_FEWEST_SWEEPS, len(self._rows) // _COLUMNS_A_SWEEP) if cheaper else _SWEEPS_OF_COLUMNS
+        if not self._quadratic or isinstance(self._columns, SparseColumns) or len(self._rows) >= self._problem.n:
+            return _SWEEPS_OF_COLUMNS
+        at_once = max(_FEWEST_SWEEPS, len(self._rows) // _COLUMNS_A_SWEEP)
+        return max(1, min(at_once, 2 * at_once - self._swept))
 
     def _penalty(self, w: Array) -> float:
         """Return the regulariser at the current point with other values on the set."""
