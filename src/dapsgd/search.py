@@ -219,14 +219,15 @@ class Search:
         sizes = np.diff(self._space.units.starts)
         before = len(self._rows)
         active = self._active()
-        eager = np.where(active, np.inf, self._space.sift(wants, self._rounds))
+        stage = max(self._rounds, 2 if active.any() else 1)  # near another answer the first one is over
+        eager = np.where(active, np.inf, self._space.sift(wants, stage))
         eager[self._chosen] = 0.0
         order = np.argsort(-eager, kind="stable")
         order = order[eager[order] > 0.0]
         used = int(sizes[active].sum())
-        growth = (
-            1 if self._space.tangled or used < _CROWDED * len(self._rows) else 3 if used < _PACKED * len(self._rows) else 12
-        )
+        growth = 1 if used < _CROWDED * before else 3 if used < _PACKED * before else 12
+        if self._space.tangled:  # where others are wanted as soon as there are some
+            growth = 1 if before else 2
         first = _FIRST_SPARSE if isinstance(self._columns, SparseColumns) else _FIRST
         room = max(first if before == 0 else _LATER * first, growth * used)
         if len(self._rows) + room < 0.5 * len(self._z):

@@ -28,7 +28,7 @@ __all__ = ["Jumps", "Plain", "Space", "falls_apart", "find_space"]
 Array = np.ndarray[Any, Any]
 
 _NEAR = 2  # places from a peak
-_EARLY = 2  # rounds in which it is not clear yet where jumps are
+_EARLY = 2  # stages in which it is not clear yet where jumps are
 _WINDOWS = 96  # in the first of them
 
 
@@ -60,10 +60,10 @@ class Space(Protocol):
     def prox(self, z: Array) -> Array:
         """Return the regulariser's prox in these coordinates, with step 1."""
 
-    def sift(self, wants: Array, round: int) -> Array:
+    def sift(self, wants: Array, stage: int) -> Array:
         """Return what units want, zero for those that need not be looked at because a neighbour wants the same, but more.
 
-        In the first rounds, from 1, nothing is where it belongs yet.
+        At the first stages, from 1, nothing is where it belongs yet.
         """
 
 
@@ -138,7 +138,7 @@ class Plain:
         free = np.zeros((int(self._problem.fit_intercept), z.shape[1]))
         return self.split(self._problem.packed_prox(self.join(z, free), 1.0))[0]
 
-    def sift(self, wants: Array, round: int) -> Array:
+    def sift(self, wants: Array, stage: int) -> Array:
         """Return them all."""
         return wants
 
@@ -234,21 +234,21 @@ class Jumps:
         """Soft-threshold the jumps."""
         return np.sign(z) * np.maximum(np.abs(z) - self.lasso, 0.0)
 
-    def sift(self, wants: Array, round: int) -> Array:
+    def sift(self, wants: Array, stage: int) -> Array:
         """Return the peaks: a jump's wish is a sum over all entries after it, so neighbours want nearly the same.
 
-        In early rounds peaks are not quite where they belong, so that their neighbours come next. The first one has a jump in
+        At early stages peaks are not quite where they belong, so that their neighbours come next. The first one has a jump in
         each of many windows before all others: with one wherever it is wanted, if only roughly, the next peaks are where
         jumps should be, and not where the largest of them hides the others.
         """
         before, after = np.concatenate([[-1.0], wants[:-1]]), np.concatenate([wants[1:], [-1.0]])
         peaks = (wants >= before) & (wants > after) & (wants > 0.0)
         near = np.zeros_like(peaks)
-        for distance in range(1, 1 + _NEAR if round <= _EARLY else 1):
+        for distance in range(1, 1 + _NEAR if stage <= _EARLY else 1):
             near[distance:] |= peaks[:-distance]
             near[:-distance] |= peaks[distance:]
         result: Array = np.where(peaks, wants, np.where(near, np.finfo(np.float64).tiny * (1.0 + wants), 0.0))
-        if round == 1:
+        if stage == 1:
             result[_highest(np.where(peaks, wants, 0.0))] += float(wants.max(initial=1.0))
         return result
 
