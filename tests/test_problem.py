@@ -318,6 +318,22 @@ def test_sums_of_columns_are_the_same_in_either_order(kind):
         np.testing.assert_array_equal(out, [data[:, place + 1 :].sum(axis=1) - k for k, place in enumerate(index, 1)])
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_sums_of_columns_do_not_depend_on_which_rows_are_added_up_together(kind):
+    X = np.random.default_rng(4).standard_normal((11, 90)).astype(kind)
+    wanted = Wanted(np.array([-1, 5, 60]), np.zeros(3), np.arange(3))
+    whole = np.empty((3, 11), kind)
+    run(add_up, X, wanted, whole, 0, 11)
+    for cut in range(12):
+        parts = np.full((3, 11), np.nan, kind)
+        run(add_up, X, wanted, parts, 0, cut)
+        run(add_up, X, wanted, parts, cut, 11)
+        np.testing.assert_array_equal(parts, whole)
+    np.testing.assert_allclose(
+        whole, [X[:, after:].sum(axis=1) for after in (0, 6, 61)], atol=1e-5 if kind is np.float32 else 1e-13
+    )
+
+
 def test_a_memory_map_is_not_copied(tmp_path):
     X = as_map(np.random.default_rng(8).standard_normal((N, P)), tmp_path, "F")
     assert np.shares_memory(ds.Problem(X, np.ones(N))._rows.X, X)

@@ -166,8 +166,10 @@ def _sum_of_joint_values(loss: Any, predictions: Array, targets: Array, weights:
 def _sum_of_values(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
     total = 0.0
     for i in range(weights.size):
+        of_row = 0.0  # on its own: the sums of several rows need not wait for each other
         for k in range(predictions.shape[1]):
-            total += weights[i] * loss.value(predictions[i, k], targets[i, k])
+            of_row += loss.value(predictions[i, k], targets[i, k])
+        total += weights[i] * of_row
     return total
 
 

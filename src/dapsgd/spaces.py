@@ -13,12 +13,11 @@ import numpy as np
 
 from ._handles import Handle
 from .centred import constant_columns
-from .columns import DenseColumns, SparseColumns, add_up, no_columns
+from .columns import DenseColumns, SparseColumns, Wanted, add_up, no_columns, write_rows
 from .descent import Units, make_units, unit_handle
 from .losses import is_quadratic
 from .regularizers import L1, FusedLasso, NonNegative
 from .rows import DenseRows, column_means, matrix
-from .runtimes._blas import over_rows
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -170,7 +169,9 @@ class _Basis(NamedTuple):
 
 def _make_basis(problem: Problem) -> _Basis:
     means, _ = _means(problem)
-    sums = _row_sums(matrix(problem._rows)) - means.sum()
+    whole = _row_sums(matrix(problem._rows))
+    problem._facts["row sums"] = whole[:, None]  # which a certificate asks for, too
+    sums = whole - means.sum()
     scale = float(np.sqrt(np.average(sums**2, weights=problem._weights))) or 1.0
     free = [sums / scale, np.ones(problem.n)] if problem.fit_intercept else [sums / scale]
     return _Basis(means, np.cumsum(means[::-1])[::-1][1:], scale, np.column_stack(free))
@@ -178,13 +179,9 @@ def _make_basis(problem: Problem) -> _Basis:
 
 def _row_sums(X: Array) -> Array:
     """Add up every row, in double precision."""
-    sums = np.empty(len(X))
-
-    def add(start: int, stop: int) -> None:
-        X[start:stop].sum(axis=1, dtype=np.float64, out=sums[start:stop])
-
-    over_rows(len(X), X.nbytes, add)
-    return sums
+    sums = np.empty((1, len(X)))
+    write_rows(add_up, X, Wanted(np.array([-1]), np.zeros(1), np.zeros(1, np.int64)), sums)  # after the place before the first
+    return sums[0]
 
 
 class Jumps:
