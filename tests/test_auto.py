@@ -682,6 +682,19 @@ def test_a_limit_holds_also_where_accelerated_gradients_go_on(limit):
     assert ds.solve(problem, tol=1e-13, **limit).iterations <= limit.get("max_iter", 100)
 
 
+def test_a_gram_matrix_of_single_precision_has_its_prox_compiled_before_the_clock_starts(monkeypatch):
+    problem = ds.Problem(np.eye(4, dtype=np.float32), np.ones(4, np.float32), regularizer=ds.L1(0.01))
+    minimise, known = gram.minimise, []
+
+    def spy(*args, **kwargs):
+        known.append("_double_prox" in problem.__dict__)
+        return minimise(*args, **kwargs)
+
+    monkeypatch.setattr(gram, "minimise", spy)
+    ds.solve(problem, "gram")
+    assert known == [True]
+
+
 @pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6, 1e-8])
 def test_the_gram_matrix_is_believed_only_as_far_as_rounding_lets_it(noise):
     rng = np.random.default_rng(0)

@@ -155,7 +155,7 @@ def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress:
 def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
     x0, done = progress.x, progress.iteration
     with single_threaded_blas():  # whose threads would stay awake, and take the cores that the matrix is made on
-        problem.packed_prox(x0, 1.0)  # compile before the clock starts
+        gram.compile_for(problem)
     if done == 0 or progress.resumed:
         if _is_there(monitor, progress, limits.max_iter):
             return progress.outcome(x0, done)
