@@ -33,6 +33,7 @@ Array = np.ndarray[Any, Any]
 _CLOSER = 0.01  # of the tolerance: where columns are correlated a small residual may still be far from the optimum
 _ROUGHLY = 1e-3  # how well an intercept is known where only a scale is asked for
 _ROUNDING = 1e5  # times the precision of a number: no residual is asked to be smaller
+_PROMISING = 1.1  # times the tolerance: an estimate of a gap is mostly closer to it than that, and the exact gap costs a pass
 _BLOWN_UP = 1e4  # an objective this many times that of the starting point, or of zero, is on its way to infinity
 
 
@@ -309,7 +310,7 @@ class RunMonitor:
         gradient = problem.packed_gradient(x, predictions) if gradient is None else gradient
         gap = math.nan
         if self._has_gap and look:
-            enough = 3.0 * self._tol * abs(objective) if self._tol > 0.0 and not final else math.inf
+            enough = _PROMISING * self._tol * abs(objective) if self._tol > 0.0 and not final else math.inf
             gap = duality_gap(problem, x, predictions, gradient, objective, enough)
             if gap <= enough:  # else it may be an estimate
                 self._lower = max(self._lower, objective - gap)
