@@ -84,6 +84,7 @@ class DenseColumns:
         self._fill(gather, index, out)
 
     def _fill(self, function: Any, index: Array, out: Array) -> None:
+        """Let a function write these columns, or what it makes of them, in their order in memory."""
         order = np.argsort(index, kind="stable")
         write_rows(function, self._X, Wanted(np.ascontiguousarray(index[order]), self._means[index[order]], order), out)
 
