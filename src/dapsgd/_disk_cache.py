@@ -60,6 +60,7 @@ _NEVER_COMPILED = {
     "path.py",
     "path_model.py",
     "plots.py",
+    "quadratic.py",
     "result.py",
     "search.py",
     "shares.py",

@@ -90,6 +90,17 @@ def duality_gap(
     predictions = problem.predict(x) if predictions is None else predictions
     predictions = predictions.astype(np.promote_types(predictions.dtype, _precision(problem)), copy=False)
     primal = problem.smooth_value(x, predictions) + problem.penalty(x) if objective is None else objective
+    best = _gap_of_data(problem, x, primal, predictions, gradient, enough)
+    if best > 0.0 and "gram" in problem._facts:  # it was made for other strengths, or for this one
+        from .gram import gap_by_step, tells_gaps
+
+        if tells_gaps(problem):
+            best = min(best, gap_by_step(problem, x))
+    return best
+
+
+def _gap_of_data(problem: Problem, x: Array, primal: float, predictions: Array, gradient: Array | None, enough: float) -> float:
+    """Return the gap to the bound that the slopes give."""
     if problem.l2 > 0.0 or not ignores_constants(problem):
         return _gap(problem, x, primal, predictions, gradient)
     if gradient is not None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import fista, gram, working_set
+from . import fista, gram, quadratic, working_set
 from ._halt import end_if_asked
 from .rows import is_sparse
 from .runtimes._blas import own_threads, single_threaded_blas
@@ -155,13 +155,13 @@ def _accelerate(problem: Problem, limits: Limits, monitor: RunMonitor, progress:
 def _run_gram(problem: Problem, limits: Limits, monitor: RunMonitor, progress: Progress) -> Outcome:
     x0, done = progress.x, progress.iteration
     with single_threaded_blas():  # whose threads would stay awake, and take the cores that the matrix is made on
-        gram.compile_for(problem)
+        quadratic.compile_for(problem)
     if done == 0 or progress.resumed:
         if _is_there(monitor, progress, limits.max_iter):
             return progress.outcome(x0, done)
     observe = _observer(limits._replace(every=1), monitor, progress)
     with progress.clock:
-        x, more = gram.minimise(
+        x, more = quadratic.minimise(
             problem,
             x0,
             tol=limits.tol,

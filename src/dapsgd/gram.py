@@ -3,53 +3,70 @@ r"""Squared losses with few columns: the data is looked at once.
 :math:`f(W) = \tfrac12\langle W, Q W\rangle - \langle B, W\rangle + c` with :math:`Q = X^T S X` and :math:`B = X^T S Y`, where S
 holds the weights times the loss's curvature. Both are computed by BLAS in one pass; after that an iteration costs p^2
 whatever the number of rows, and a path of strengths needs no further pass. An intercept is minimised over in closed form.
+
+The matrix also gives the best dual point. A step :math:`V = \mathrm{prox}(W - \eta(QW - B))` leaves a subgradient G of h at V,
+namely :math:`(W - V)/\eta - (QW - B)`, and of the objective at V: :math:`R = QV - B + G`. For all U the objective is at least
+:math:`f(U) + h(V) + \langle G, U - V\rangle`, which is least where :math:`QU = B - G`: the optimum is at most
+:math:`\tfrac12\langle R, Q^{-1}R\rangle` below the objective at V. That is of the order of what is left to gain, where slopes
+that are scaled into the dual norm's ball give a multiple of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from . import rows as _rows
 from ._calls import run_prox
-from ._memory import available_memory, require_memory
-from ._passes import for_each, shared_passes
+from ._memory import require_memory
+from ._passes import for_each
 from .centred import constant_columns
-from .dual import dual_of_quadratic, has_gap, ignores_constants
+from .dual import dual_of_quadratic, ignores_constants
 from .free import penalises_nothing
 from .losses import is_quadratic
 from .runtimes._blas import blas_threads, calm_for, single_threaded_blas
+from .spaces import falls_apart
 from .steps import longest_step
 
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["FEW_COLUMNS", "Bound", "Gram", "compile_for", "make_gram", "minimise"]
+__all__ = [
+    "FEW_COLUMNS",
+    "Bound",
+    "Gram",
+    "bound_at",
+    "can_solve",
+    "double_prox",
+    "gap_by_step",
+    "is_direct",
+    "is_small",
+    "left_to_gain",
+    "make_gram",
+    "objective_at",
+    "solved",
+    "tells_gaps",
+    "trusted",
+]
 
 Array = np.ndarray[Any, Any]
 
 _BLOCK, _BLOCK_SINGLE = 1024, 2048  # rows that BLAS adds up in the data's own precision; sums of blocks are added in double
-_TIGHTER = 0.3
-_CLOSER, _MUCH_CLOSER = 0.5, 0.05  # than when the gap was last looked at, which costs more than an iteration
-_STEEP = 1e-3  # the least share of the largest eigenvalue in the smallest, from which on its momentum is the best
 _SMALL = 128  # columns: all eigenvalues are found as fast as one
+_SOLVABLE = 512  # columns: equations with the matrix are solved in less than an iteration takes, and prepared in a few
+_ROUGHLY = 0.05  # of an eigenvalue, that only says how fast a method may be, and how large a multiple of rounding is
 _FAR = 1e-4  # of the squares that centring leaves: then it had better come first
 _SPANS, _FEWEST_SPANS = 8, 4  # of rows, each with sums of its own: so many that no thread waits long for the other
 _ROWS_PER_COLUMN = 5
 _QUICK = 1 << 27  # multiplications: some ms, in which threads of BLAS would mostly wait for each other
 _WORK = 1 << 33  # multiplications in a span: some tenths of a second, for which Ctrl-C has to wait
-_ROUNDING = 1e3  # units in the last place of what was added up, which an objective may be off
-_ROUNDING_SINGLE = 64.0  # the same in single precision: what a block of rows may be off, before blocks are added up
-_LITTLE = 0.6  # of what the tolerance asks for, may be rounding; together with the next it is less than all of it
-_GOAL = 0.25  # of the tolerance: an iteration more costs little next to the matrix
-_DEPENDENT = 1e-11  # a share of columns' squares, to which one is a combination of others
-_AFTER_ALL = 10  # iterations from the answer of a linear system: what they do not mend is rounding
-_COPIES = 3  # of the data in double precision, which are made to solve for it
+_ROUNDING, _ROUNDING_SINGLE = 1e3, 64.0  # units in the last place, which the sums of a block of rows may be off
+_LITTLE = 0.6  # of what the tolerance asks for, may be rounding
 FEW_COLUMNS = 2000  # up to which the Gram matrix is worth its price, some hundredths of p passes over the data
 
 
@@ -65,6 +82,9 @@ class Gram(NamedTuple):
     least: float  # its smallest eigenvalue, or what is known of it
     squares: float  # what the constant was as it was added up: before targets were centred, unless they were far from zero
     sizes: Array  # (p,): the roots of the diagonal of Q as it was added up
+    shift: Array  # (p,): what an entry of Q lost when it was centred is a product of two of these
+    precision: float  # a share of the sums of squares, which the sums of products may be off
+    factor: Array | None  # (p, p): Cholesky's lower one of Q, of few columns that do not nearly depend on each other
 
 
 class Bound(NamedTuple):
@@ -72,11 +92,17 @@ class Bound(NamedTuple):
 
     objective: float
     gap: float
+    rounding: float = 0.0  # what the gap may be off, if that is known; it is not in the gap yet
 
 
 def can_solve(problem: Problem) -> bool:
     """Tell whether the loss is squared and the data dense."""
     return is_quadratic(problem.loss) and isinstance(problem._rows, _rows.DenseRows)
+
+
+def tells_gaps(problem: Problem) -> bool:
+    """Tell whether gaps are those that the matrix gives: of what is solved on it, and not by working sets."""
+    return can_solve(problem) and problem.p <= min(_SOLVABLE, problem.n) and not falls_apart(problem)
 
 
 def is_direct(problem: Problem) -> bool:
@@ -92,6 +118,7 @@ class _Sums(NamedTuple):
     of_columns: Array
     of_targets: Array
     squares: float  # of the targets
+    blocks: int  # each in the data's own precision
 
 
 def make_gram(problem: Problem) -> Gram:
@@ -116,16 +143,20 @@ def _make_gram(problem: Problem) -> Gram:
             means[flat] = _rows.matrix(problem._rows)[0, flat]  # to the last digit, so that nothing is left of them
             sums = _add_up(problem, weights, means, centre)
     Q, B, constant, sizes = sums.Q, sums.B, 0.5 * sums.squares, np.sqrt(np.diagonal(sums.Q))
+    shift = np.zeros(p)
     if problem.fit_intercept:
         left, rest = sums.of_columns / total, sums.of_targets / total
         Q -= total * np.outer(left, left)
         B -= total * np.outer(left, rest)
         constant -= 0.5 * total * float(rest @ rest)
-        means, centre = means + left, centre + rest
+        means, centre, shift = means + left, centre + rest, math.sqrt(total) * left
     least, norm = (eigenvalue + 2.0 * problem.l2 for eigenvalue in _eigenvalues(Q))
     problem._fact("lipschitz", lambda: norm)
     Q[np.diag_indices(p)] += 2.0 * problem.l2
-    return Gram(Q, B, constant, means, centre, norm, least, 0.5 * sums.squares, sizes)
+    factor, least = _factor(Q, norm, least, float(np.finfo(problem.dtype).eps))
+    units = _ROUNDING if problem.dtype == np.float64 else _ROUNDING_SINGLE
+    precision = units * float(np.finfo(problem.dtype).eps) / math.sqrt(sums.blocks)  # as blocks are off independently
+    return Gram(Q, B, constant, means, centre, norm, least, 0.5 * sums.squares, sizes, shift, precision, factor)
 
 
 def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre: Array | None = None) -> _Sums:
@@ -145,7 +176,9 @@ def _add_up(problem: Problem, weights: Array, means: Array | None = None, centre
             spans, lambda span: _add_up_rows(problem, weights, span, largest, even, means, centre), threads, apart=True
         )
     factor = float(weights[0]) if even else 1.0
-    return _Sums(*(factor * sum(of_span[1:], start=of_span[0]) for of_span in zip(*parts, strict=True)))
+    *added, blocks = (sum(of_span[1:], start=of_span[0]) for of_span in zip(*parts, strict=True))
+    Q, B, of_columns, of_targets, squares = (factor * of_all for of_all in added)
+    return _Sums(Q, B, of_columns, of_targets, squares, blocks)
 
 
 def _add_up_rows(
@@ -156,7 +189,8 @@ def _add_up_rows(
     Q, B, squares = np.zeros((p, p)), np.zeros((targets.shape[1], p)), 0.0
     of_columns, of_targets = np.zeros(p), np.zeros(targets.shape[1])
     X = _rows.matrix(problem._rows)
-    for rows in _rows.blas_blocks(span.stop - span.start, p * p, largest):
+    blocks = _rows.blas_blocks(span.stop - span.start, p * p, largest)
+    for rows in blocks:
         block = slice(span.start + rows.start, span.start + rows.stop)
         half = np.ones(block.stop - block.start, problem.dtype) if even else np.sqrt(weights[block]).astype(problem.dtype)
         part, of_part = X[block], targets[block]
@@ -170,7 +204,7 @@ def _add_up_rows(
         if problem.fit_intercept:
             of_columns += part.T @ half
             of_targets += half @ of_part.astype(np.float64, copy=False)
-    return _Sums(Q, np.ascontiguousarray(B.T), of_columns, of_targets, squares)
+    return _Sums(Q, np.ascontiguousarray(B.T), of_columns, of_targets, squares, len(blocks))
 
 
 def _are_far(sums: _Sums, total: float) -> bool:
@@ -203,183 +237,59 @@ def _eigenvalues(Q: Array) -> tuple[float, float]:
         return 0.0, _rows.largest_eigenvalue(lambda v: Q @ v, len(Q), float(np.trace(Q)))
 
 
-def minimise(
-    problem: Problem,
-    x0: Array,
-    *,
-    tol: float,
-    max_iter: int,
-    observe: Callable[[int, Array, Bound | None], bool],
-    keep: Callable[[int, Callable[[], Array]], None],
-) -> tuple[Array, int]:
-    """Minimise from a packed ``x0`` by accelerated proximal gradients; return the last point and the number of iterations.
-
-    ``observe(iteration, x, bound)`` is called when the point is accurate to ``tol`` as far as can be told without the data;
-    True ends the run, otherwise it goes on to a fraction of that. The bound is None if the data must be asked for it.
-    ``keep(iteration, point)`` is called after each, with a function that returns the point.
-    """
-    gram = problem._gram
-    # From here on the data is asked for a certificate at the most, and matrices are often small.
-    threads = blas_threads()
-    with calm_for(gram.Q.nbytes), shared_passes(threads):
-        step = longest_step(gram.norm, np.float64)
-        W = x0[: problem.p].reshape(problem.p, -1).astype(np.float64)
-        if is_direct(problem):
-            W, max_iter = _solution(problem, gram), min(max_iter, _AFTER_ALL)
-        Y, goal, momentum = W, _GOAL * tol, _Momentum(gram)
-        certified, look_below = has_gap(problem), math.inf
-        scale = 0.0 if certified else float(np.linalg.norm(_prox(problem, step * gram.B, step))) / step  # the residual at zero
-        if certified and not W.any():
-            at_zero = _bound(problem, gram, W, np.zeros_like(W))
-            if _is_small(at_zero, tol):  # as good an answer as any
-                x = _packed(problem, gram, W)
-                if observe(1, x, _trusted(problem, gram, W, at_zero, tol)):
-                    return x, 1
-            W = Y = _nearer(problem, gram, at_zero)
-        bound: Bound | None = None
-        product = gram.Q @ W
-        ahead = product  # Q @ Y
-        for iteration in range(1, max_iter + 1):
-            new = _prox(problem, Y - step * (ahead - gram.B), step)
-            moved = float(np.linalg.norm(new - Y)) / step
-            share = momentum.share(W, Y, new)
-            still = bool((new == W).all() and (W == Y).all())
-            after = gram.Q @ new
-            Y, ahead = new + share * (new - W), after + share * (after - product)
-            W, product = new, after
-            keep(iteration, partial(_packed, problem, gram, W))
-            if still or iteration == max_iter:
-                arrived = True
-            elif certified and moved <= look_below:
-                bound = _bound(problem, gram, W, product)
-                arrived = _is_small(bound, goal)
-                share = goal * abs(bound.objective) / bound.gap if bound.gap > 0.0 else 1.0  # gaps fall as steps do, or faster
-                look_below = moved * min(max(2.0 * share, _MUCH_CLOSER), _CLOSER)
-            elif certified:
-                arrived = False
-            else:
-                arrived = moved <= goal * scale
-            if arrived:
-                x = _packed(problem, gram, W)
-                if observe(iteration, x, None if bound is None else _trusted(problem, gram, W, bound, tol)) or still:
-                    return x, iteration
-                goal *= _TIGHTER
-            bound = None
-        return _packed(problem, gram, W), max_iter
+def _factor(Q: Array, norm: float, least: float, precision: float) -> tuple[Array | None, float]:
+    """Return the Cholesky factor, or None, and what is known of the smallest eigenvalue then."""
+    if len(Q) > _SOLVABLE:
+        return None, least
+    with calm_for(Q.nbytes):
+        factor, failed = dpotrf(Q, lower=1)
+        if failed or not np.isfinite(np.diagonal(factor)).all():
+            return None, least
+        if len(Q) > _SMALL:
+            trace = float((dtrtri(factor, lower=1)[0] ** 2).sum())  # of the inverse
+            multiply = partial(solved, factor)
+            least = 1.0 / _rows.largest_eigenvalue(multiply, len(Q), trace, tol=_ROUGHLY)
+    return (factor if least > math.sqrt(precision) * norm else None), least
 
 
-def compile_for(problem: Problem) -> None:
-    """Compile what a run needs, before any clock starts: the regulariser in double precision, whatever that of the data is."""
-    problem.penalty(_prox(problem, np.zeros((problem.p, problem._targets.shape[1])), 1.0).reshape(problem.shape))
+def solved(factor: Array, right: Array) -> Array:
+    """Return the solution of linear equations whose matrix has this Cholesky factor."""
+    return np.ascontiguousarray(dpotrs(factor, right, lower=1)[0])
 
 
-def _nearer(problem: Problem, gram: Gram, at_zero: Bound) -> Array:
-    """Return zero, or the minimum without a penalty if that is well determined and better: the penalty may be weak."""
-    if gram.least > _STEEP * gram.norm:
-        free = np.linalg.solve(gram.Q, gram.B)
-        if _objective(problem, gram, free) < at_zero.objective:
-            return free
-    return np.zeros_like(gram.B)
-
-
-class _Momentum:
-    """How far to go on in the direction of the last step.
-
-    If f is known to be well curved everywhere, by the share that is best for that; otherwise further each time, and anew
-    from where it pointed uphill.
-
-    References
-    ----------
-    Nesterov: Introductory lectures on convex optimization, 2004, section 2.2.
-    O'Donoghue, Candes: Adaptive restart for accelerated gradient schemes, Found. Comput. Math. 2015.
-    """
-
-    def __init__(self, gram: Gram) -> None:
-        root = math.sqrt(gram.least / gram.norm) if gram.least > _STEEP * gram.norm else 0.0
-        self._share = (1.0 - root) / (1.0 + root) if root else None
-        self._t = 1.0
-
-    def share(self, before: Array, ahead: Array, new: Array) -> float:
-        """Return the share of the last move to go on by, after the step from ``ahead`` to ``new``."""
-        if self._share is not None:
-            return self._share
-        if float(np.vdot(ahead - new, new - before)) > 0.0:
-            self._t = 1.0
-            return 0.0
-        faster = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * self._t * self._t))
-        share, self._t = (self._t - 1.0) / faster, faster
-        return share
-
-
-def _solution(problem: Problem, gram: Gram) -> Array:
-    """Return the minimum where nothing is penalised: if there are several, that of least norm with columns scaled alike."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve, lstsq
-    from scipy.linalg.lapack import dpocon
-
-    diagonal = np.sqrt(np.maximum(np.diagonal(gram.Q), np.finfo(np.float64).tiny))  # columns may have any scale
-    scaled, B = gram.Q / np.outer(diagonal, diagonal), gram.B / diagonal[:, None]
-    nothing = np.flatnonzero(np.diagonal(gram.Q) == 0.0)
-    scaled[nothing, nothing] = 1.0  # their coefficients are zero, and the others' are found as if there were none of them
-    result: Array | None = None
-    with suppress(LinAlgError):
-        factor = cho_factor(scaled)
-        share, _ = dpocon(factor[0], float(np.abs(scaled).sum(axis=0).max()))  # of the largest eigenvalue in the smallest
-        if float(share) > _DEPENDENT:
-            result = cho_solve(factor, B)
-    if result is None:
-        # Of what columns have beyond others, products keep half of the digits: the data itself has all, if there is memory.
-        left = available_memory()
-        if left is None or _COPIES * 8 * (problem.n + problem.p) * problem.p < left:
-            return _solution_of_data(problem, gram)
-        result, *_ = lstsq(scaled, B, cond=_DEPENDENT, lapack_driver="gelsy")
-    return result / diagonal[:, None]
-
-
-def _solution_of_data(problem: Problem, gram: Gram) -> Array:
-    """Return the same by an orthogonal factor of the data, centred and weighted; l2 is further rows."""
-    from scipy.linalg import lstsq
-
-    n, p = problem.n, problem.p
-    roots = np.sqrt(problem._weights.astype(np.float64) * (problem.loss.curvature / n))[:, None]
-    ridge = p if problem.l2 > 0.0 else 0
-    A, Y = np.zeros((n + ridge, p), order="F"), np.zeros((n + ridge, gram.B.shape[1]))
-    A[:n], Y[:n] = _rows.matrix(problem._rows), problem._targets
-    A[:n] -= gram.means
-    Y[:n] -= gram.centre
-    A[:n] *= roots
-    Y[:n] *= roots
-    if ridge:
-        A[n:][np.diag_indices(p)] = math.sqrt(2.0 * problem.l2)
-    sizes = np.linalg.norm(A, axis=0)
-    precision = max(n, p) * float(np.finfo(problem.dtype).eps)
-    sizes[sizes <= precision * np.abs(gram.means) * float(np.linalg.norm(roots))] = np.inf  # constant, but for rounding
-    A /= np.maximum(sizes, np.finfo(np.float64).tiny)
-    result, *_ = lstsq(A, Y, cond=precision, overwrite_a=True, overwrite_b=True, lapack_driver="gelsy", check_finite=False)
-    return result / np.maximum(sizes, np.finfo(np.float64).tiny)[:, None]
-
-
-def _is_small(bound: Bound, tol: float) -> bool:
+def is_small(bound: Bound, tol: float) -> bool:
+    """Tell whether a gap is below a relative tolerance."""
     return bound.gap <= tol * abs(bound.objective)
 
 
-def _trusted(problem: Problem, gram: Gram, W: Array, bound: Bound, tol: float) -> Bound | None:
-    """Return a bound on what the data would say; None if rounding may have made what the tolerance asks for.
-
-    Rounding is that of the largest numbers that were added: squares of the targets and of predictions that nothing cancels,
-    as they were before anything was centred.
-    """
+def trusted(problem: Problem, gram: Gram, W: Array, bound: Bound, tol: float) -> Bound | None:
+    """Return a bound on what the data would say; None if rounding may have made what the tolerance asks for."""
     if ignores_constants(problem):  # whose gap needs the best constant
         return None
     if problem.dtype != np.float64 and problem.fit_intercept:  # which is rounded with the answer
         return None
-    largest = gram.squares + float(((gram.sizes @ np.abs(W)) ** 2).sum())
-    units = _ROUNDING if problem.dtype == np.float64 else _ROUNDING_SINGLE
-    rounding = units * float(np.finfo(problem.dtype).eps) * largest
-    return Bound(bound.objective, bound.gap + rounding) if rounding <= _LITTLE * tol * abs(bound.objective) else None
+    rounding, allowed = gram.precision * _added_up(gram, W), tol * abs(bound.objective)
+    if gram.factor is None or not tells_gaps(problem):  # the gap is off as much as the objective is
+        bound = bound._replace(rounding=rounding)
+    if rounding > allowed or bound.rounding > _LITTLE * allowed:
+        return None
+    return Bound(bound.objective, bound.gap + bound.rounding)
 
 
-def _bound(problem: Problem, gram: Gram, W: Array, product: Array) -> Bound:
+def _added_up(gram: Gram, W: Array) -> float:
+    """Return the sum of what was added up for an objective: twice the squares of targets, of predictions, and of their terms.
+
+    Sums of products are off by a share of it if their errors have no more to do with each other than the terms, and as well
+    if they are as alike as columns may be.
+    """
+    of_predictions = float(np.vdot(W, gram.Q @ W)) + float(((gram.shift @ W) ** 2).sum())
+    return gram.squares + of_predictions + float(((gram.sizes[:, None] * W) ** 2).sum())
+
+
+def bound_at(problem: Problem, gram: Gram, W: Array, product: Array) -> Bound:
     """Return the objective and the duality gap, from Q and B alone; ``product`` is ``Q @ W``."""
+    if gram.factor is not None and tells_gaps(problem):
+        return _bound_by_step(problem, gram, W, product, gram.factor)
     ridge = problem.l2 * float(np.vdot(W, W))
     slopes = product - gram.B
     loss = 0.5 * float(np.vdot(W, slopes - gram.B)) + gram.constant - ridge
@@ -389,21 +299,51 @@ def _bound(problem: Problem, gram: Gram, W: Array, product: Array) -> Bound:
     return Bound(primal, max(primal - dual, 0.0))
 
 
-def _objective(problem: Problem, gram: Gram, W: Array) -> float:
+def _bound_by_step(problem: Problem, gram: Gram, W: Array, product: Array, factor: Array) -> Bound:
+    """Return the same by a step from W and the equation at the top, allowing for rounding in Q and B."""
+    step, slopes = longest_step(gram.norm, np.float64), product - gram.B
+    ahead = double_prox(problem, W - step * slopes, step)
+    move = W - ahead
+    back = gram.Q @ move
+    penalty = problem.penalty(W.reshape(problem.shape))
+    fall = float(np.vdot(move, slopes - 0.5 * back)) + penalty - problem.penalty(ahead.reshape(problem.shape))
+    # A gradient may be off by as much as sums of products of a column with predictions and targets.
+    error = gram.precision * float(np.linalg.norm(gram.sizes)) * math.sqrt(2.0 * _added_up(gram, W))
+    left = left_to_gain(factor, move / step - back)
+    rest = error / math.sqrt(gram.least)
+    rounding = rest * (math.sqrt(2.0 * left) + 0.5 * rest) + error * float(np.linalg.norm(move))
+    objective = 0.5 * float(np.vdot(W, slopes - gram.B)) + gram.constant + penalty
+    return Bound(objective, max(fall + left, 0.0), rounding)
+
+
+def gap_by_step(problem: Problem, x: Array) -> float:
+    """Return how much the objective at a packed parameter can be above the optimum, if the matrix tells; otherwise infinity."""
+    gram = problem._gram
+    if gram.factor is None:
+        return math.inf
+    W = x[: problem.p].reshape(problem.p, -1).astype(np.float64)
+    bound = bound_at(problem, gram, W, gram.Q @ W)
+    gap = bound.gap + bound.rounding
+    if not problem.fit_intercept:
+        return gap
+    total = float(problem._weights.sum(dtype=np.float64)) * problem.loss.curvature / problem.n
+    off = x[problem.p].astype(np.float64) - (gram.centre - gram.means @ W)
+    return gap + 0.5 * total * float(np.vdot(off, off))
+
+
+def left_to_gain(factor: Array, subgradient: Array) -> float:
+    """Return how much of the objective can be left to gain where it has this subgradient."""
+    return 0.5 * max(float(np.vdot(subgradient, solved(factor, subgradient))), 0.0)
+
+
+def objective_at(problem: Problem, gram: Gram, W: Array) -> float:
     """Return the objective, from Q and B alone."""
     smooth = 0.5 * float(np.vdot(W, gram.Q @ W - 2.0 * gram.B)) + gram.constant
     return smooth + problem.penalty(W.reshape(problem.shape))
 
 
-def _prox(problem: Problem, V: Array, step: float) -> Array:
+def double_prox(problem: Problem, V: Array, step: float) -> Array:
+    """Return the prox in double precision, whatever that of the data is."""
     out = np.empty_like(V)
     run_prox(problem._double_prox, V.reshape(problem.shape), step, out.reshape(problem.shape))
     return out
-
-
-def _packed(problem: Problem, gram: Gram, W: Array) -> Array:
-    x = np.zeros(problem.packed_shape, problem.dtype)
-    x[: problem.p] = W.reshape(problem.shape)
-    if problem.fit_intercept:
-        x[problem.p] = (gram.centre - gram.means @ W).reshape(x[problem.p].shape)
-    return x
