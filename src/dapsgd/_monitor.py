@@ -207,8 +207,9 @@ class RunMonitor:
         spend: bool = False,
         answered: bool = False,
         bound: Bound | None = None,
+        smooth: float = math.nan,
     ) -> bool:
-        """Evaluate a point; return True to end the run. Predictions and gradient save passes if they are known.
+        """Evaluate a point; return True to end the run. Predictions, gradient and f, ``smooth``, save passes if they are known.
 
         ``spend`` x if nobody needs it any more; if ``answered``, it is what a parameter stands for already. A ``bound`` on the
         duality gap is believed, if that is all there is to know.
@@ -220,13 +221,12 @@ class RunMonitor:
             objective = bound.objective
             certificate = self._by_gap(objective, bound.gap)
         else:
-            objective = math.nan
             if predictions is None and self._snapshots is not None and (known := self._snapshots.known(x)) is not None:
-                predictions, gradient, objective = known
+                predictions, gradient, smooth = known
             with np.errstate(over="ignore", invalid="ignore"):
                 if predictions is None:
                     predictions = problem.predict(x) if x.any() else np.zeros_like(problem._targets)
-                objective = problem.smooth_value(x, predictions) if math.isnan(objective) else objective
+                objective = problem.smooth_value(x, predictions) if math.isnan(smooth) else smooth
             if not objective <= self._ceiling + abs(self._ceiling) + np.finfo(np.float64).tiny:
                 self.diverged(iteration)
             objective += problem.penalty(x)

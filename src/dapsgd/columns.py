@@ -19,7 +19,7 @@ from .runtimes._blas import over_rows, single_threaded_blas, threads_for
 if TYPE_CHECKING:
     from .problem import Problem
 
-__all__ = ["DenseColumns", "SparseColumns", "Wanted", "add_up", "no_columns", "write_rows"]
+__all__ = ["DenseColumns", "SparseColumns", "Wanted", "add_up", "drift", "no_columns", "write_rows"]
 
 Array = np.ndarray[Any, Any]
 
@@ -27,6 +27,7 @@ _ROOM = 1 << 28  # bytes for columns, so that they need not be moved when there 
 _BLOCK = 4096  # rows that are scaled and multiplied at a time
 _IN_CACHE = 512  # rows whose sums stay in the first cache while columns are added to them
 _WORTH_HALVING = 256  # columns whose products with each other cost more than another call of BLAS
+_DRIFT = 0.003  # relative change of weights, which a model need not follow: its steps are as good, but for a share like that
 _SAFE = 1e15  # weights up to this, and down to its inverse, may be in single precision; smaller ones do not matter beside them
 _ROUNDING = 100.0  # units in the last place, which an eigenvalue of products may be off
 _LOG_RANGE = 25.0  # squares between 1e-25 and 1e25 are safe in single precision
@@ -241,13 +242,22 @@ class SparseColumns:
         self._matrix = matrix  # compressed sparse columns
         self._index = np.empty(0, np.int64)
         self._scaled: Array | None = None  # room for entries times the roots of their rows' weights
+        self._weights = np.empty(0)  # these
+        self._squares = np.empty(0)  # of the columns that are there, in the order of the selection
 
     def weighted(self, weights: Array) -> Weighted:
-        """Return the columns times the weights' roots in the form that compiled code reads; until it is called again."""
+        """Return the columns times the weights' roots in the form that compiled code reads; until it is called again.
+
+        Weights that hardly differ from the last ones are taken to be those, and columns that are there need not be read.
+        """
         if self._scaled is None:
             self._scaled = np.empty_like(self._matrix.data)
-        roots, squares = np.sqrt(weights), np.empty(len(self._index))
-        self._fill(scale_columns, roots, Scaled(self._scaled, squares))
+        if not self._weights.size or drift(self._weights, weights) > _DRIFT:
+            self._weights, self._squares = weights, np.empty(0)
+        roots, done = np.sqrt(self._weights), len(self._squares)
+        squares = np.concatenate([self._squares, np.empty(len(self._index) - done)])
+        self._fill(scale_columns, roots, Scaled(self._scaled, squares), done)
+        self._squares = squares
         rows = self._rows._replace(data=self._scaled)
         costs = (rows.data.itemsize + rows.indices.itemsize) * np.diff(rows.indptr)[self._index]
 
@@ -266,7 +276,7 @@ class SparseColumns:
 
     def keep(self, places: Array) -> None:
         """Keep only some of the selection, by their places in it."""
-        self._index = self._index[places]
+        self._index, self._weights = self._index[places], np.empty(0)
 
     def times(self, w: Array) -> Array:
         """Return the selection times w, shape (n, q)."""
@@ -282,12 +292,13 @@ class SparseColumns:
         self._fill(dot_columns, np.ascontiguousarray(d.T), result)
         return result
 
-    def _fill(self, function: Any, other: Array, out: Any) -> None:
-        """Let a function of the columns and something else write to ``out``, some columns at a time."""
-        rows = self._rows
+    def _fill(self, function: Any, other: Array, out: Any, done: int = 0) -> None:
+        """Let a function of the columns and something else write to ``out``, some columns at a time; so many are ``done``."""
+        rows, left = self._rows, len(self._index) - done
         run = prepared(function, rows, other, out, 0, 0)
         run(rows, other, out, 0, 0)  # compiled by one thread only
-        over_rows(len(self._index), self._matrix.data.nbytes, lambda start, stop: run(rows, other, out, start, stop))
+        size = (rows.data.nbytes + rows.indices.nbytes) * left // max(self._matrix.shape[1], 1)
+        over_rows(left, size, lambda start, stop: run(rows, other, out, done + start, done + stop))
 
     def gram(self, weights: Array, since: int = 0, roughly: bool = False) -> Array:
         """Return rows ``since:`` of ``C.T @ diag(weights) @ C`` for the selection C; it is not sparse, and never rough."""
@@ -295,6 +306,11 @@ class SparseColumns:
         scaled = chosen[:, since:].T.multiply(weights).tocsr()
         result: Array = (scaled @ chosen).toarray().astype(np.float64, copy=False)
         return result
+
+
+def drift(before: Array, now: Array) -> float:
+    """Return the relative change of weights."""
+    return float(np.abs(now - before).sum()) / max(float(now.sum()), np.finfo(np.float64).tiny)
 
 
 class Weighted(NamedTuple):

@@ -315,7 +315,8 @@ class ColumnModel:
         self._dense = columns.is_dense
         self._free, self._weights, self._ridge = weighted.inside[:, None] * free, weighted.outside.astype(np.float64), ridge
         self._start, self._slopes, self._at_free, self._inside = W.copy(), slopes, at_free, weighted.inside
-        self._inverse = np.linalg.pinv(free.T @ (weights[:, None] * free), hermitian=True)
+        products = free.T @ ((weighted.inside**2 * weighted.outside)[:, None] * free)
+        self._inverse = np.linalg.pinv(products, hermitian=True)
         self.state = [W.copy(), np.zeros((W.shape[1], len(weights)), weighted.outside.dtype), np.zeros_like(at_free)]
         bounds, own = weighted.blocks(part.starts)
         blocks = make_blocks(bounds, own, part.starts, ridge)

@@ -5,6 +5,7 @@ Each is ``run(problem, limits, monitor, progress)``. They use the cores that BLA
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,12 +106,12 @@ def _observer(limits: Limits, monitor: RunMonitor, progress: Progress) -> Callab
     """Return a function that hands a point, so many iterations from here, to the monitor, off the clock."""
     clock, done = progress.clock, progress.iteration
 
-    def observe(iteration: int, x: Array, *known: Array, bound: gram.Bound | None = None) -> bool:
+    def observe(iteration: int, x: Array, *known: Array, bound: gram.Bound | None = None, smooth: float = math.nan) -> bool:
         clock.__exit__()
         iteration += done
         progress.reach(iteration, lambda: x)  # first: what was recorded must not be ahead of it
         due = iteration % limits.every == 0 or iteration == limits.max_iter
-        stop = due and monitor.observe(iteration, clock.seconds, x, *known, bound=bound)
+        stop = due and monitor.observe(iteration, clock.seconds, x, *known, bound=bound, smooth=smooth)
         progress.offer()
         clock.__enter__()
         return stop

@@ -199,9 +199,9 @@ class Problem:
 
         Known for the built-in losses with any regulariser if ``l2`` is positive, and without for regularisers that are norms:
         L1, group lasso, sparse group lasso, nuclear norm, SLOPE, the fused lasso (of several targets if it has an L1 part), for
-        the elastic net and for bounds on both sides. Infinite where the point gives no bound. For a squared loss and a regulariser
-        that does not fall into parts, such as the nuclear norm, the Gram matrix of up to 512 columns is made, and gives a bound that
-        is hardly more than that; it is kept.
+        the elastic net and for bounds on both sides. Infinite where the point gives no bound. For a squared loss and a
+        regulariser that does not fall into parts, such as the nuclear norm, it takes the Gram matrix of up to 512 columns,
+        which is made once: the bound is close then, unless columns nearly depend on each other.
 
         Raises
         ------

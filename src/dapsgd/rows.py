@@ -12,6 +12,7 @@ Whole passes over the data, which BLAS and SciPy do best, are the functions belo
 
 from __future__ import annotations
 
+import itertools
 import math
 import mmap
 from collections.abc import Callable
@@ -46,6 +47,7 @@ Array = np.ndarray[Any, Any]
 
 _LONG = 1 << 20  # entries of a vector of which there should not be twenty, as Lanczos keeps
 _SUMS = 128  # as many bytes as this many sums over blocks has data, for which they are no burden
+_PARTS = 2  # of a sparse matrix for each thread
 _ROUGH, _FEW_VECTORS = 0.01, 8  # a tolerance for eigenvalues, from which on it takes fewer vectors than Lanczos usually keeps
 _BLAS_WORK = 1 << 33  # multiplications in one call: some tenths of a second
 
@@ -384,12 +386,35 @@ def transpose_times(rows: Rows | FarRows, d: Array) -> Array:
 
 def _times(rows: Rows, v: Array) -> Any:
     """Return ``X @ v``."""
-    return product(rows.X, v) if isinstance(rows, DenseRows) else matrix(rows) @ v
+    if isinstance(rows, DenseRows):
+        return product(rows.X, v)
+    return _gathered(matrix(rows), v) if isinstance(rows, CsrRows) else matrix(rows) @ v
 
 
 def _transpose_times(rows: Rows, d: Array) -> Any:
     """Return ``X.T @ d``."""
-    return product(rows.X.T, d) if isinstance(rows, DenseRows) else matrix(rows).T @ d
+    if isinstance(rows, DenseRows):
+        return product(rows.X.T, d)
+    return _gathered(matrix(rows).T, d) if isinstance(rows, CscRows) else matrix(rows).T @ d
+
+
+def _gathered(A: Any, v: Array) -> Any:
+    """Return ``A @ v`` for compressed rows, by the threads of a pass: each entry is the sum of one row."""
+    threads = threads_of_a_pass(A.data.nbytes + A.indices.nbytes)
+    if threads == 1:
+        return A @ v
+    cuts = np.searchsorted(A.indptr, A.indptr[-1] * np.arange(1, _PARTS * threads) / (_PARTS * threads))
+    bounds = [0, *(int(cut) for cut in cuts), A.shape[0]]
+    out = np.empty((A.shape[0], *v.shape[1:]), np.result_type(A.data, v))
+
+    def task(block: slice) -> None:
+        inside = slice(A.indptr[block.start], A.indptr[block.stop])
+        indptr = A.indptr[block.start : block.stop + 1] - inside.start
+        rows = type(A)((A.data[inside], A.indices[inside], indptr), shape=(len(indptr) - 1, A.shape[1]), copy=False)
+        out[block] = rows @ v
+
+    for_each([slice(a, b) for a, b in itertools.pairwise(bounds)], task, threads)
+    return out
 
 
 def product(A: Array, v: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._passes import WORTH_A_THREAD
 from ._points import Point, recall, remember
-from .columns import DenseColumns, RoughColumns, SparseColumns
+from .columns import DenseColumns, RoughColumns, SparseColumns, drift
 from .descent import MEMORY, ColumnModel, GramModel, Part, descend
 from .free import make_border
 from .losses import is_quadratic
@@ -25,6 +25,7 @@ Array = np.ndarray[Any, Any]
 _FIRST = 128  # rows of the parameter in the first set
 _FIRST_SPARSE = 1024  # whose columns cost little
 _LATER = 0.5  # of that, in later sets, at least
+_NEARLY_ALL = 0.7  # of the rows: to find the gradient in the others as well costs less than to find it again for all
 _CROWDED = 0.75  # of the rows in a set that are not zero: then it is far too small
 _PACKED = 0.95  # then it is smaller still
 _SMALL = 256  # columns, whose Gram matrix is always cheap
@@ -64,6 +65,7 @@ class Search:
         self.predictions = predictions
         self._of_rows: Array | None = None  # the slopes of the losses there, if they were computed
         self._objective: float | None = None
+        self.smooth = math.nan  # f there, if it is known
         self._columns = self._space.columns(roughly=self._is_rough())
         self._free_columns = self._space.free_columns()
         self._set(np.empty(0, np.int64))
@@ -295,8 +297,8 @@ class Search:
 
     def _is_worth_a_matrix(self, weights: Array) -> bool:
         """Tell whether the model should have a matrix: not if it would be made anew in the next step, or if few sweeps do."""
-        changed = _drift(self._weights, weights) > _DRIFT
-        if changed and _drift(self._before, weights) > _DRIFT:
+        changed = drift(self._weights, weights) > _DRIFT
+        if changed and drift(self._before, weights) > _DRIFT:
             return False
         known = not changed and 2 * len(self._matrix) >= len(self._rows)
         return known or self._sweeps is None or len(self._rows) < _COLUMNS_A_SWEEP * self._sweeps
@@ -319,7 +321,7 @@ class Search:
 
     def _update_matrix(self, weights: Array) -> None:
         """Add the new columns to the model's matrix; make it anew where the second derivatives have changed a lot."""
-        if _drift(self._weights, weights) > _DRIFT:
+        if drift(self._weights, weights) > _DRIFT:
             self._drop_idle()
             self._weights = weights
             self._matrix = np.empty((0, 0))
@@ -369,7 +371,7 @@ class Search:
         self._looked = False
         if not self._quadratic:
             slopes = self._of_rows = problem.slopes(self.predictions)
-        if self._columns.is_rough and len(rows):
+        if (self._columns.is_rough and len(rows)) or (not self._quadratic and len(rows) > _NEARLY_ALL * len(self._z)):
             self._look()
         elif not self._quadratic:
             self._slopes[rows] = self._columns.transpose_times(slopes) + self._space.ridge * self._z[rows]
@@ -380,27 +382,22 @@ class Search:
         """Halve the step until the objective falls by enough of what the model promises."""
         problem = self._problem
 
-        def value(length: float) -> float:
+        def value(length: float) -> tuple[float, float]:
             x = self._space.join(self._z + length * direction, self._free + length * shift)
             with np.errstate(over="ignore", invalid="ignore"):
                 smooth = problem.smooth_value(x, self.predictions + problem.dtype.type(length) * along)
-            return smooth + problem.penalty(x)
+            return smooth, smooth + problem.penalty(x)
 
-        here = value(0.0) if self._objective is None else self._objective
+        here = value(0.0)[1] if self._objective is None else self._objective
         full = self._space.join(self._z + direction, self._free + shift)
         slope = float(np.vdot(self._slopes, direction)) + float(np.vdot(self._free_slopes, shift))
         slope += problem.penalty(full) - problem.penalty(self.x)
         slack = 50.0 * float(np.finfo(problem.dtype).eps) * abs(here)
         length = 1.0
         for _ in range(40):
-            there = value(length)
+            smooth, there = value(length)
             if there <= here + 0.01 * length * min(slope, 0.0) + slack:
-                self._objective = there
+                self.smooth, self._objective = smooth, there
                 return length
             length *= 0.5
         return 0.0
-
-
-def _drift(before: Array, now: Array) -> float:
-    """Return the relative change of second derivatives."""
-    return float(np.abs(now - before).sum()) / max(float(now.sum()), np.finfo(np.float64).tiny)

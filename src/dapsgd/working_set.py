@@ -57,13 +57,13 @@ def minimise(
     x0: Array,
     *,
     max_iter: int,
-    observe: Callable[[int, Array, Array, Array], bool],
+    observe: Callable[..., bool],
     predictions: Array | None = None,
 ) -> tuple[Array, int, bool]:
     """Minimise from a packed ``x0``; return the last point, the number of rounds and whether more of them would not help.
 
-    ``observe(round, x, predictions, gradient)`` is called after every round; True ends the run. The predictions at ``x0`` save
-    a pass if they are known.
+    ``observe(round, x, predictions, gradient, smooth=f)`` is called after every round; True ends the run. The predictions at
+    ``x0`` save a pass if they are known.
     """
     search = (JointSearch if isinstance(problem.loss, Multinomial) else Search)(problem, x0, predictions)
     try:
@@ -82,7 +82,7 @@ def kept_sets(problem: Problem) -> Iterator[None]:
         del problem._facts["kept set"]
 
 
-def _rounds(search: Search, max_iter: int, observe: Callable[[int, Array, Array, Array], bool]) -> tuple[Array, int, bool]:
+def _rounds(search: Search, max_iter: int, observe: Callable[..., bool]) -> tuple[Array, int, bool]:
     first = 1
     if search.is_zero():  # as good an answer as any, if it is one
         first = 2
@@ -90,7 +90,7 @@ def _rounds(search: Search, max_iter: int, observe: Callable[[int, Array, Array,
             return search.x, 1, True
     for iteration in range(first, max_iter + 1):
         moved = search.round()
-        if observe(iteration, search.x, search.predictions, search.gradient):
+        if observe(iteration, search.x, search.predictions, search.gradient, smooth=search.smooth):
             return search.x, iteration, True
         if not moved or search.is_large() or search.is_stalled():
             return search.x, iteration, search.is_content()
