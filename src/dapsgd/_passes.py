@@ -29,7 +29,7 @@ WORTH_A_THREAD = 1 << 24  # bytes: reading them takes some ms, starting a thread
 _BLOCKS = 32
 _PATIENCE = 2e-3  # seconds
 _ENTRIES = 1 << 14  # of a block with a few numbers a row: a logarithm for each takes a tenth of a millisecond
-_FEW_ENTRIES = 1 << 18  # which are not worth cutting
+_FEW_ENTRIES = 1 << 16  # which are not worth cutting
 
 Block = TypeVar("Block")
 Answer = TypeVar("Answer")

@@ -22,7 +22,7 @@ import numpy as np
 from . import rows as _rows
 from ._calls import has_trait
 from ._jit import run
-from ._passes import sum_over_rows
+from ._passes import each_part, sum_over_rows
 from .losses import Multinomial, is_quadratic
 from .regularizers import Box, ElasticNet, FusedLasso
 
@@ -178,12 +178,15 @@ def _gap(
 
 def compile_for(problem: Problem) -> None:
     """Compile what a duality gap needs, before any clock starts."""
-    from .problem import loss_slopes
+    from .problem import add_up_fit, loss_slopes
 
     dtype = _precision(problem)
     nothing, weight = np.zeros((1, problem._targets.shape[1]), dtype), np.zeros(1, dtype)
     run(loss_slopes, problem.loss, nothing, nothing, weight, 1, np.empty_like(nothing))
     _conjugate_of_losses(problem, lambda block: nothing, nothing, weight, 1.0)
+    if ignores_constants(problem):
+        given, none = problem._targets[:1], np.zeros((1, 1))
+        run(add_up_fit, problem.loss, none, given, problem._weights[:1], 1, none, none[0], np.zeros((3, 1)))
 
 
 def _precision(problem: Problem) -> Any:
@@ -213,27 +216,42 @@ def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:
     if problem.fit_intercept:
         columns = np.column_stack([np.ones(problem.n), columns])
     columns = _basis(columns.astype(np.float64))  # however far from zero they are, and however large
-    for _ in range(1 if is_quadratic(problem.loss) else 50):
-        slopes = problem.slopes(predictions)[:, 0]
-        gradient = columns.T @ slopes
-        if (np.abs(gradient) <= 1e-13 * (np.abs(columns).T @ np.abs(slopes))).all():
-            return _Fitted(predictions, columns)
-        hessian = columns.T @ (problem.second_derivatives(predictions)[:, None] * columns)
+    away = np.zeros(columns.shape[1])
+    for steps in range(1 if is_quadratic(problem.loss) else 50):
+        gradient, sizes, *hessian = _sums_of_fit(problem, predictions, columns, away)
+        if (np.abs(gradient) <= 1e-13 * sizes).all():
+            return _Fitted(predictions - (columns @ away)[:, None] if steps else predictions, columns)
         try:
-            move = np.linalg.solve(hessian, gradient)
+            away = away + np.linalg.solve(np.array(hessian), gradient)
         except np.linalg.LinAlgError:
             return None
-        predictions = predictions - (columns @ move)[:, None]
-        if not np.isfinite(predictions).all():
+        if not np.isfinite(away).all():
             return None
-    return _Fitted(predictions, columns) if is_quadratic(problem.loss) else None
+    return _Fitted(predictions - (columns @ away)[:, None], columns) if is_quadratic(problem.loss) else None
+
+
+def _sums_of_fit(problem: Problem, predictions: Array, columns: Array, away: Array) -> Array:
+    """Return what ``add_up_fit`` adds up over all rows."""
+    from .problem import add_up_fit
+
+    def part(block: slice) -> Array:
+        out = np.zeros((2 + away.size, away.size))
+        some = predictions[block], problem._targets[block], problem._weights[block]
+        run(add_up_fit, problem.loss, *some, problem.n, columns[block], away, out)
+        return out
+
+    first, *others = each_part(problem.n, away.size, part)
+    return sum(others, first)
 
 
 def _basis(columns: Array) -> Array:
     """Return orthogonal unit vectors that span some columns."""
     sizes = np.linalg.norm(columns, axis=0)
-    basis, left = np.linalg.qr(columns[:, sizes > 0.0] / sizes[sizes > 0.0])
-    return basis[:, np.abs(np.diagonal(left)) > _DEPENDENT]
+    columns = columns[:, sizes > 0.0] / sizes[sizes > 0.0]
+    if columns.shape[1] == 1:
+        return columns
+    basis, left = np.linalg.qr(columns)
+    return np.ascontiguousarray(basis[:, np.abs(np.diagonal(left)) > _DEPENDENT])
 
 
 def _orthogonal(theta: Array, directions: Array, roots: Array) -> Array:

@@ -122,13 +122,13 @@ class Problem:
         X = self._rows.X
         plain = self._targets.shape[1] == 1 and not self.fit_intercept and type(self.loss) in LOSSES.values()
         if plain and X.nbytes > _LARGE:
-            slopes = self.slopes(np.zeros_like(self._targets))
-            if slopes.all():
-                with np.errstate(all="ignore"), single_threaded_blas(), shared_passes(available_cores()):
+            with np.errstate(all="ignore"), single_threaded_blas(), shared_passes(available_cores()):
+                slopes, gradient = self.slopes(np.zeros_like(self._targets)), np.full(self.shape, np.nan, self.dtype)
+                if slopes.all():
                     gradient = _rows.transpose_times(self._rows, slopes.reshape(self.n, *self.shape[1:]))
-                if np.isfinite(gradient).all():
-                    self._facts["gradient at zero"] = np.ascontiguousarray(gradient, dtype=self.dtype)
-                    return
+            if np.isfinite(gradient).all():
+                self._facts["gradient at zero"] = np.ascontiguousarray(gradient, dtype=self.dtype)
+                return
         check_finite("X", X)
 
     @property
@@ -575,3 +575,24 @@ def loss_second_derivatives(loss: Any, predictions: Array, targets: Array, weigh
     """Write the second derivative of the mean loss in every row's first prediction to ``out``."""
     for i in range(weights.size):
         out[i] = loss.second_derivative(predictions[i, 0], targets[i, 0]) * weights[i] / weights.size
+
+
+@kernel
+def add_up_fit(
+    loss: Any, predictions: Array, targets: Array, weights: Array, rows: int, columns: Array, away: Array, out: Array
+) -> None:
+    """Add up, for the mean loss of so many rows, of which these are some, at ``predictions - columns @ away``.
+
+    The first row of ``out`` is minus the gradient in ``away``, the second the sum of its terms' sizes, all others the Hessian.
+    """
+    for i in range(weights.size):
+        at = float(predictions[i, 0])
+        for a in range(away.size):
+            at -= columns[i, a] * away[a]
+        share = weights[i] / rows
+        slope, bend = share * loss.derivative(at, targets[i, 0]), share * loss.second_derivative(at, targets[i, 0])
+        for a in range(away.size):
+            out[0, a] += columns[i, a] * slope
+            out[1, a] += abs(columns[i, a] * slope)
+            for b in range(away.size):
+                out[2 + a, b] += columns[i, a] * columns[i, b] * bend
