@@ -663,6 +663,28 @@ def test_models_of_columns_weigh_rows(kind):
     assert model.value(model.state) == pytest.approx(smooth, rel=1e-5)
 
 
+def test_sparse_columns_keep_weights_that_hardly_changed():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 6)) * (rng.random((40, 6)) < 0.6)
+    weights = rng.random(40)
+    made = columns.SparseColumns(csc_matrix(X))
+
+    def squares(given, expected):
+        weighted = made.weighted(given)
+        np.testing.assert_array_equal(weighted.inside, np.sqrt(expected))
+        count = len(made._index)
+        bounds, _ = weighted.blocks(np.arange(count + 1))
+        np.testing.assert_allclose(bounds, expected @ X[:, made._index] ** 2, rtol=1e-14)
+
+    made.add(np.array([4, 1]))
+    squares(weights, weights)
+    made.add(np.array([0, 5]))
+    squares(weights * 1.001, weights)
+    squares(weights * 1.1, weights * 1.1)
+    made.keep(np.array([1, 2]))
+    squares(weights * 1.1001, weights * 1.1001)
+
+
 def test_the_prox_of_an_l1_norm_is_the_same_without_a_call():
     handle = descent.unit_handle(ds.L1(0.3))
     part = descent.Part(handle, np.arange(1), np.array([0, 5]))

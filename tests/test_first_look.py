@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_matrix, csr_matrix
 
 import dapsgd as ds
-from dapsgd import _passes
+from dapsgd import _passes, dual
 from dapsgd import problem as problem_module
 from dapsgd import rows as data_rows
 from dapsgd.columns import DenseColumns
@@ -113,3 +114,35 @@ def test_products_of_a_selection_by_several_threads_are_those_of_one(roughly):
         np.testing.assert_allclose(later, gram[5:], atol=accuracy)
     np.testing.assert_allclose(along, chosen @ w, atol=1e-9)
     np.testing.assert_allclose(back, chosen.T @ d, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_products_with_sparse_data_by_threads_are_the_same(kind):
+    drawn = np.random.default_rng(0).standard_normal((300, 250)) * (np.random.default_rng(3).random((300, 250)) < 0.2)
+    drawn[:40], drawn[:, 7] = 0.0, 0.0
+    X = csr_matrix(drawn) if kind == "csr" else csc_matrix(drawn)
+    held = data_rows.make_rows(X, False)
+    for q in ((), (2,)):
+        w, d = np.random.default_rng(1).standard_normal((250, *q)), np.random.default_rng(2).standard_normal((300, *q))
+        with _passes.shared_passes(3):
+            by_threads = data_rows.predict(held, w), data_rows.transpose_times(held, d)
+        np.testing.assert_array_equal(by_threads[0], X @ w)
+        np.testing.assert_array_equal(by_threads[1], X.T @ d)
+
+
+def test_constants_are_fitted_by_threads_as_well():
+    rng = np.random.default_rng(0)
+    n = 70_000  # more than are added up at once
+    X = rng.standard_normal((n, 3))
+    y = np.where(X[:, 0] + 0.3 + rng.standard_normal(n) > 0.0, 1.0, -1.0)
+    for fit_intercept in (False, True):
+        problem = ds.Problem(X, y, ds.Logistic(), ds.FusedLasso(0.01), fit_intercept=fit_intercept)
+        predictions = problem.predict(problem.pack(np.array([1.0, 0.5, 0.2])))
+        found = []
+        for threads in (1, 2):
+            with _passes.shared_passes(threads):
+                found.append(dual._fit_constants(problem, predictions))
+        np.testing.assert_array_equal(found[0].predictions, found[1].predictions)
+        slopes = problem.slopes(found[0].predictions)[:, 0]
+        assert np.abs(X.sum(axis=1) @ slopes) < 1e-12
+        assert fit_intercept == (abs(slopes.sum()) < 1e-12)
