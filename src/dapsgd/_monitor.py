@@ -34,7 +34,7 @@ _CLOSER = 0.01  # of the tolerance: where columns are correlated a small residua
 _ROUGHLY = 1e-3  # how well an intercept is known where only a scale is asked for
 _ROUNDING = 1e5  # times the precision of a number: no residual is asked to be smaller
 _PROMISING = 1.1  # times the tolerance: an estimate of a gap is mostly closer to it than that, and the exact gap costs a pass
-_MANY = 1 << 17  # numbers, the loss of which takes as long as some threads take to start
+_MANY = 1 << 17  # numbers, whose losses take as long as some threads take to start
 _BLOWN_UP = 1e4  # an objective this many times that of the starting point, or of zero, is on its way to infinity
 
 
@@ -123,7 +123,7 @@ class RunMonitor:
         # What a parameter stands for, where that is not itself; in its place, if it may be spent.
         self.answer: Callable[..., Array] = lambda x, spend=False: x
         zero = np.zeros(x0.shape, x0.dtype)  # which takes no memory as long as it is only read
-        with shared_passes(available_cores() if problem._targets.size > _MANY else 1):
+        with shared_passes(available_cores() if problem.n * problem._numbers_a_row > _MANY else 1):
             at_zero = problem.smooth_value(zero, None) + problem.penalty(zero)
         if not math.isfinite(at_zero):
             raise NumbersTooLargeError

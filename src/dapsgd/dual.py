@@ -204,7 +204,7 @@ def _conjugate_of_losses(
         some = slopes_of(block), targets[block], weights[block]
         return float(run(conjugate_of_losses, problem.loss, *some, problem.n, scale))
 
-    return sum_over_rows(len(targets), targets.shape[1], part)
+    return sum_over_rows(len(targets), problem._numbers_a_row, part)
 
 
 def _fit_constants(problem: Problem, predictions: Array) -> _Fitted | None:

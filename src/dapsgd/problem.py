@@ -24,7 +24,7 @@ from ._summaries import about_problem, as_html, as_text
 from ._team import available_cores
 from ._terms import bind, check_loss, prox_handle, usable_regularizer
 from .gradients import slopes_of_losses, sum_of_conjugates, sum_of_losses
-from .losses import LOSSES, Multinomial, Squared
+from .losses import LOSSES, Multinomial, Squared, is_quadratic
 from .partitions import Partitions
 from .regularizers import Zero
 
@@ -38,6 +38,7 @@ Array = np.ndarray[Any, Any]
 _BLOCK = 1 << 16  # rows of a parameter
 _LOST = 1e-3  # of the spread of the targets, by rounding them
 _LARGE = 1 << 22  # bytes of data
+_SQUARES = 16  # that are added up in the time of an exponential
 
 
 class Problem:
@@ -226,7 +227,7 @@ class Problem:
                 f"no duality gap is known for {type(self.loss).__name__} with {type(self.regularizer).__name__} "
                 f"and l2={self.l2:g}; with l2 > 0 there is one for every built-in loss"
             )
-        if tells_gaps(self):
+        if tells_gaps(self) and not self._overflows:
             _ = self._gram
         return duality_gap(self, self.pack(w, intercept))
 
@@ -353,7 +354,7 @@ class Problem:
             predicted = nothing[: weights.size] if predictions is None else predictions[block]
             return weights.size * float(run(mean_loss, self.loss, predicted, targets[block], weights))
 
-        mean = sum_over_rows(self.n, targets.shape[1], part) / self.n
+        mean = sum_over_rows(self.n, self._numbers_a_row, part) / self.n
         return mean + (self.l2 * float(np.vdot(x[: self.p], x[: self.p])) if self.l2 else 0.0)
 
     def penalty(self, x: Array) -> float:
@@ -371,6 +372,12 @@ class Problem:
             add_multiple(gradient[: self.p], 2.0 * self.l2, x[: self.p])
         return np.ascontiguousarray(gradient, dtype=self.dtype)
 
+    @property
+    def _numbers_a_row(self) -> int:
+        """As how many numbers the losses of a row count that take an exponential each, or the like: squares cost little."""
+        q = self._targets.shape[1]
+        return -(-q // _SQUARES) if is_quadratic(self.loss) else q
+
     def slopes(self, predictions: Array) -> Array:
         """Return the derivative of the mean loss in every prediction."""
         return self.slopes_for(predictions, self._targets, self._weights)
@@ -382,7 +389,7 @@ class Problem:
         def task(block: slice) -> None:
             run(loss_slopes, self.loss, predictions[block], targets[block], weights[block], self.n, slopes[block])
 
-        each_part(self.n, targets.shape[1], task)
+        each_part(self.n, self._numbers_a_row, task)
         return slopes
 
     def second_derivatives(self, predictions: Array) -> Array:

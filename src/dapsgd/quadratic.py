@@ -47,7 +47,7 @@ _CLOSER, _MUCH_CLOSER = 0.5, 0.05  # than when the gap was last looked at, which
 _STEEP = 1e-3  # the least share of the largest eigenvalue in the smallest, from which on its momentum is the best
 _STEEP_ENOUGH = 1e-6  # from which on reflections converge fast enough
 _TRIES = 0.25  # times the root of the condition: a small part of the iterations that reflections take
-_BENT, _PART = 0.8, 0.85  # what took the fewest iterations, see `_Reflected`
+_RHO, _ALPHA = 0.8, 0.85  # of those that are best in the worst case: what took the fewest iterations, see `_Reflected`
 _DEPENDENT = 1e-11  # a share of columns' squares, to which one is a combination of others
 _AFTER_ALL = 10  # iterations from the answer of a linear system: what they do not mend is rounding
 _COPIES = 3  # of the data in double precision, which are made to solve for it
@@ -89,11 +89,11 @@ def minimise(
                         return x, 1
             if free is not None:
                 W, watch.objective = free
-        method: _Method = _Accelerated(problem, gram, W)
         turn = _when_to_reflect(problem, gram)
+        method: _Method = (_Accelerated if turn > 0 else _Reflected)(problem, gram, W)
         for iteration in range(1, max_iter + 1):
-            if iteration > turn:
-                method, turn = _Reflected(problem, gram, W), math.inf
+            if iteration == turn + 1 > 1:
+                method = _Reflected(problem, gram, W)
             method.advance()
             W = method.W
             keep(iteration, partial(_packed, problem, gram, W))
@@ -202,7 +202,7 @@ class _Reflected:
 
     def __init__(self, problem: Problem, gram: Gram, W: Array) -> None:
         self._problem, self._gram = problem, gram
-        self._rho = _BENT * math.sqrt(gram.least * gram.norm)
+        self._rho = _RHO * math.sqrt(gram.least * gram.norm)
         self._factor, _ = dpotrf(gram.Q + self._rho * np.eye(problem.p), lower=1, overwrite_a=1)
         self._Z = W + (gram.Q @ W - gram.B) / self._rho  # whose proximal point is W
         self._far = math.inf
@@ -212,7 +212,7 @@ class _Reflected:
         X = solved(self._factor, self._gram.B + self._rho * self._Z)
         self.W = double_prox(self._problem, 2.0 * X - self._Z, 1.0 / self._rho)
         self._between = self.W - X
-        self._Z = self._Z + 2.0 * _PART * self._between
+        self._Z = self._Z + 2.0 * _ALPHA * self._between
         far = float(np.linalg.norm(self._between))
         self.is_still = not far < self._far  # but for rounding it is less each time
         self.size, self._far = self._rho * far, far
