@@ -165,11 +165,21 @@ def _sum_of_joint_values(loss: Any, predictions: Array, targets: Array, weights:
 
 def _sum_of_values(loss: Any, predictions: Array, targets: Array, weights: Array) -> float:
     total = 0.0
-    for i in range(weights.size):
-        of_row = 0.0  # on its own: the sums of several rows need not wait for each other
-        for k in range(predictions.shape[1]):
-            of_row += loss.value(predictions[i, k], targets[i, k])
-        total += weights[i] * of_row
+    if predictions.shape[1] == 1:  # a view of a row costs more than its only entry
+        for i in range(weights.size):
+            total += weights[i] * loss.value(predictions[i, 0], targets[i, 0])
+    else:
+        for i in range(weights.size):
+            total += weights[i] * _sum_of_row(loss, predictions[i], targets[i])
+    return total
+
+
+@kernel(fastmath={"reassoc", "contract"})
+def _sum_of_row(loss: Any, predictions: Array, targets: Array) -> float:
+    """Return the sum of a row's losses, added in any order."""
+    total = 0.0
+    for k in range(predictions.size):
+        total += loss.value(predictions[k], targets[k])
     return total
 
 
@@ -213,6 +223,6 @@ def _joint_gradients(loss: Any, predictions: Array, targets: Array, weights: Arr
 
 
 def _derivatives(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
-    for i in range(weights.size):  # a view of a row costs more than its only entry
+    for i in range(weights.size):
         for k in range(predictions.shape[1]):
             out[i, k] = loss.derivative(predictions[i, k], targets[i, k])
