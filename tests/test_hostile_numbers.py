@@ -204,3 +204,13 @@ def test_columns_of_zeros_have_coefficients_of_zero(algorithm, kind):
         result = ds.solve(problem, algorithm, seed=0, max_passes=3)
         assert not result.x.any()
         assert np.isfinite(result.intercept)
+
+
+@pytest.mark.parametrize("scale", [1e300, 1e160, 1e-170])
+def test_a_gap_is_known_where_no_gram_matrix_can_be_made(scale):
+    rng = np.random.default_rng(0)
+    X, Y = scale * rng.standard_normal((30, 3)), rng.standard_normal((30, 2))
+    problem = ds.Problem(X, Y, regularizer=ds.NuclearNorm(0.1))
+    gap = problem.duality_gap(np.zeros((3, 2)))
+    assert math.isfinite(gap)
+    assert gap <= problem.objective(np.zeros((3, 2)))
