@@ -223,6 +223,6 @@ def _joint_gradients(loss: Any, predictions: Array, targets: Array, weights: Arr
 
 
 def _derivatives(loss: Any, predictions: Array, targets: Array, weights: Array, out: Array) -> None:
-    for i in range(weights.size):
+    for i in range(weights.size):  # a view of a row costs more than its only entry
         for k in range(predictions.shape[1]):
             out[i, k] = loss.derivative(predictions[i, k], targets[i, k])
